@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,6 @@ from sqlalchemy.exc import DBAPIError
 from determined.errors import ApiError
 from determined_master.db.postgresql import is_repeatable
 from determined_master.db.session import Database, ReadSession
-from determined_master.db.worker_thread import WorkerThread
 from determined_master.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,7 @@ Operation = TypeVar("Operation", contravariant=True)
 Answer = TypeVar("Answer", covariant=True)
 Sent = TypeVar("Sent")
 Given = TypeVar("Given")
+T = TypeVar("T")
 
 
 class Store(Protocol[Operation, Answer]):
@@ -106,7 +107,7 @@ class GroupWriter:
         self._database = database
         self._most = most
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
-        self._thread = WorkerThread("group-writer")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="group-writer")
         self._connection = WriterConnection(database.group_engine)
         self.groups = 0
         """Number of committed groups, by which background work recognizes an idle writer."""
@@ -137,8 +138,8 @@ class GroupWriter:
         finally:
             while not self._queue.empty():
                 await self._serve(await self._take(0))
-            await self._thread.call(self._connection.close)
-            self._thread.stop()
+            await self._call(self._connection.close)
+            self._thread.shutdown(wait=False)
 
     async def _take(self, last: int) -> list[_Waiting]:
         """Takes all waiting operations. After a large group its senders are about to send again: a short delay joins
@@ -168,7 +169,7 @@ class GroupWriter:
                 try:
                     async with self._database.read() as session:
                         work = await store.prepare(session, operations)
-                    await self._thread.call(work)
+                    await self._call(work)
                 except Exception as error:
                     logger.info("a group of %d reports could not be prepared: %s", len(operations), error)
 
@@ -176,14 +177,12 @@ class GroupWriter:
         await self._prepare(group)
         async with self._database.group_lock:
             try:
-                results = await self._thread.call(partial(self._transaction, group))
+                results = await self._call(partial(self._transaction, group))
             except StorageUnavailable as error:
                 results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
-                if len(group) == 1:
-                    results = [error]
-                else:
-                    results = [await self._thread.call(partial(self._alone, one)) for one in group]
+                is_alone = len(group) == 1
+                results = [error] if is_alone else [await self._call(partial(self._alone, one)) for one in group]
         topics: set[str] = set()
         for store in {id(w.store): w.store for w in group}.values():
             topics |= store.topics(
@@ -197,6 +196,9 @@ class GroupWriter:
             else:
                 waiting.answer.set_result(result)
         self._database.notifications.publish(topics)
+
+    async def _call(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     def _alone(self, one: _Waiting) -> object:
         try:

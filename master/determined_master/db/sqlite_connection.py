@@ -11,11 +11,10 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, auto
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
-
-from determined_master.db.worker_thread import WorkerThread
 
 T = TypeVar("T")
 
@@ -44,7 +43,7 @@ class SqliteConnection:
         self._begin_statement = begin
         self.only_reads = only_reads
         self._connection: sqlite3.Connection | None = None  # SQLAlchemy does not end transactions if it is None
-        self._thread = WorkerThread("sqlite")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._begin: str | None = None
         self._is_synced = True
         """Whether the commit of the next transaction waits for the disk."""
@@ -177,14 +176,14 @@ class SqliteConnection:
             try:
                 await self._call(connection.close)
             finally:
-                self._thread.stop()
+                self._thread.shutdown(wait=False)
 
     def stop(self) -> None:
         """Like ``close``, without waiting."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._thread.post(connection.close)
-        self._thread.stop()
+            self._thread.submit(connection.close)
+        self._thread.shutdown(wait=False)
 
     @property
     def in_transaction(self) -> bool:
@@ -223,7 +222,7 @@ class SqliteConnection:
         self._is_idle, self._began_in_loop = False, None
         is_cancelled = False
         try:
-            return await self._thread.call(function)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
         except asyncio.CancelledError:
             is_cancelled = True
             raise
