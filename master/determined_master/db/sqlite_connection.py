@@ -12,8 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from enum import Enum, auto
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -52,7 +51,7 @@ class SqliteConnection:
         self._pauses_left: int | None = None
         """How often SQLite may still call this connection before it interrupts a query; None: for ever."""
         self._began_in_loop: float | None = None
-        self._long: dict[str, None] = {}
+        self._long: set[str] = set()
         """Queries that have been too long for the loop; the next time they begin in the thread."""
 
     async def open(self, connect: Callable[[], sqlite3.Connection]) -> "SqliteConnection":
@@ -81,7 +80,7 @@ class SqliteConnection:
 
     async def execute(self, sql: str, values: Sequence[Any], *, is_many: bool = False) -> "Answer":
         begin, self._begin = self._begin, None
-        is_short = self._are_short(sql, values) if is_many else self._may_be_short(sql, values)
+        is_short = self._may_be_short(sql, values if is_many else [values])
         if self._is_idle and is_short and (begin is None or self._begins(begin)):
             begin = None
             if self._has_run_for_long():
@@ -94,8 +93,8 @@ class SqliteConnection:
                 # A query that was interrupted leaves its transaction as it was.
                 if len(self._long) >= _MAX_LONG:
                     self._long.clear()
-                self._long[sql] = None
-        return await self._call(partial(self._execute_in_thread, self._open, begin, sql, values, is_many=is_many))
+                self._long.add(sql)
+        return await self._call(partial(self._execute_in_thread, begin, sql, values, is_many=is_many))
 
     def _begins(self, begin: str) -> bool:
         """Begins a transaction in the loop. Returns False if that would mean to wait for a lock."""
@@ -107,19 +106,13 @@ class SqliteConnection:
             return False
         return True
 
-    def _may_be_short(self, sql: str, values: Sequence[Any]) -> bool:
+    def _may_be_short(self, sql: str, rows: Sequence[Sequence[Any]]) -> bool:
         """Returns True for a query that was not too long before, and for a change of a row or a few."""
-        kind = _kind_of(sql)
-        if kind is _Kind.QUERY or self.only_reads:
+        if self.only_reads or _is_query(sql):
             return sql not in self._long
-        if kind is not _Kind.CHANGE:
-            return kind is _Kind.SAVEPOINT
-        if len(values) > _MAX_SHORT_VALUES:
+        if not sql.startswith(("INSERT", "UPDATE")) or "SELECT" in sql or len(rows) > _MAX_SHORT_ROWS:
             return False
-        return not any(isinstance(value, (str, bytes)) and len(value) > _MAX_SHORT_VALUE for value in values)
-
-    def _are_short(self, sql: str, rows: Sequence[Sequence[Any]]) -> bool:
-        return len(rows) <= _MAX_SHORT_ROWS and all(self._may_be_short(sql, values) for values in rows)
+        return all(len(values) <= _MAX_SHORT_VALUES and not any(map(_is_large, values)) for values in rows)
 
     def _has_run_for_long(self) -> bool:
         """Returns True where the loop's other tasks are to run first."""
@@ -135,22 +128,21 @@ class SqliteConnection:
         """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
         undo its whole transaction."""
         # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
-        self._pauses_left = 1 if self.only_reads or _kind_of(sql) is _Kind.QUERY else None
+        self._pauses_left = 1 if self.only_reads or _is_query(sql) else None
         try:
             return _execute(self._open, sql, values, is_many=is_many)
         finally:
             self._pauses_left = None
 
-    def _execute_in_thread(
-        self, connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
-    ) -> "Answer":
-        if begin is not None and self.only_reads:
-            connection.execute(begin)  # takes no lock
-        elif begin is not None:
+    def _execute_in_thread(self, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool) -> "Answer":
+        connection = self._open
+        if begin is not None and not self.only_reads:
             connection.execute(WAIT)
-            try:
+        try:
+            if begin is not None:
                 connection.execute(begin)
-            finally:
+        finally:
+            if begin is not None and not self.only_reads:
                 connection.execute(NO_WAIT)
         return _execute(connection, sql, values, is_many=is_many)
 
@@ -282,23 +274,12 @@ class Answer(NamedTuple):
     lastrowid: int | None
 
 
-class _Kind(Enum):
-    """Kinds of statements that differ in how long they may take."""
-
-    QUERY = auto()
-    CHANGE = auto()
-    """Of rows that the statement names."""
-    SAVEPOINT = auto()
-    OTHER = auto()
+def _is_query(sql: str) -> bool:
+    return sql.startswith("SELECT")
 
 
-@lru_cache(maxsize=2048)
-def _kind_of(sql: str) -> _Kind:
-    if sql.startswith("SELECT"):
-        return _Kind.QUERY
-    if sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
-        return _Kind.SAVEPOINT
-    return _Kind.CHANGE if sql.startswith(("INSERT", "UPDATE")) and "SELECT" not in sql else _Kind.OTHER
+def _is_large(value: object) -> bool:
+    return isinstance(value, (str, bytes)) and len(value) > _MAX_SHORT_VALUE
 
 
 def _execute(connection: sqlite3.Connection, sql: str, values: Sequence[Any], *, is_many: bool) -> Answer:
