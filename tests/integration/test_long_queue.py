@@ -76,6 +76,39 @@ async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_prov
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("queued", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
+async def test_reading_a_long_queue_anew_and_freeing_it_holds_the_loop_up_for_5_ms_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: int
+):
+    seconds: list[float] = []
+    run = asyncio.Handle._run  # type: ignore[attr-defined]  # noqa: SLF001  # there is no public hook for callbacks
+
+    def timed(handle: asyncio.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        seconds.append(time.thread_time() - began)
+
+    async with open_cluster(tmp_path) as cluster:
+        await fill_queue(cluster, queued)
+        await eventually(lambda: is_kept(cluster, queued), within=60)
+        kept = cluster.master.managers.of("default").kept  # type: ignore[attr-defined]
+        monkeypatch.setattr(asyncio.Handle, "_run", timed)
+        longest = []
+        for _ in range(3):  # the shortest of three: the processor is shared
+            seconds.clear()
+            assert not await kept.check()
+            longest.append(max(seconds))
+    assert len(seconds) > queued / 100
+    assert min(longest) < 0.005
+
+
+async def is_kept(cluster: Cluster, queued: int) -> bool:
+    """Returns True once the scheduler's state holds the queue."""
+    async with cluster.master.managers.of("default").kept.current() as pools:  # type: ignore[attr-defined]
+        return len(pools["default"].scheduler.pool.queue) == queued
+
+
+@pytest.mark.sqlite
 async def test_reasons_of_a_queue_that_is_longer_than_a_batch_are_all_stored_in_turn(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):

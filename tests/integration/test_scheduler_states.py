@@ -273,7 +273,7 @@ async def test_a_change_that_is_not_noted_is_logged_and_everything_is_read_anew(
         await session.execute(update(JobRow).values(priority=3))
     assert "a change of ['jobs'] was not noted" in caplog.text
     async with manager_of(quiet).kept.current() as pools:
-        waiting = [each for pool in pools.values() for each in pool.scheduler.pool.queue.requests.values()]
+        waiting = [each for pool in pools.values() for each in pool.scheduler.pool.queue.values()]
     assert {each.priority for each in waiting} == {3}
 
 
@@ -283,7 +283,7 @@ async def test_a_check_replaces_a_state_that_differs(quiet: Cluster, caplog: pyt
         await writer.submit(session)
     kept = writer.manager.kept
     async with kept.current() as pools:
-        name, pool = next((name, pool) for pool in pools.values() for name in pool.scheduler.pool.queue.requests)
+        name, pool = next((name, pool) for pool in pools.values() for name in pool.scheduler.pool.queue)
         pool.scheduler.edit().remove(name)
     difference = await kept.check()
     assert name in difference.allocations

@@ -188,7 +188,7 @@ def _reason(pool: KeptPool, placed: set[str], allocation_id: str) -> str | None:
     """Returns why a request waits; None if it has just been placed, or its last placement failed."""
     if pool.settings is None:
         return _gone(pool.name)
-    if allocation_id in placed or allocation_id not in pool.scheduler.pool.queue.requests:
+    if allocation_id in placed or allocation_id not in pool.scheduler.pool.queue:
         return None
     return pool.scheduler.reason_for(allocation_id)
 

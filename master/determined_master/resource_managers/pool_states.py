@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from determined.states import AllocationState
 from determined_master.allocations import queue_repository
@@ -24,7 +24,7 @@ from determined_master.settings.pool_settings import PoolSettings
 
 logger = logging.getLogger(__name__)
 
-PAGE = 50
+PAGE = 30
 """Allocations that are read and applied before the event loop runs its other tasks: in 1 to 2 ms."""
 AGENT_PAGE = 20
 MAX_SHAPES = 10_000
@@ -43,7 +43,7 @@ class KeptPool:
 
     @property
     def waits(self) -> bool:
-        return bool(self.scheduler.pool.queue.requests or self.aside)
+        return bool(self.scheduler.pool.queue or self.aside)
 
     @contextmanager
     def complete(self) -> Iterator[PoolState]:
@@ -59,7 +59,7 @@ class KeptPool:
 
     def find(self, allocation_id: str) -> RequestView | RunningView | None:
         state = self.scheduler.pool
-        waiting = state.queue.requests.get(allocation_id) or self.aside.get(allocation_id)
+        waiting = state.queue.get(allocation_id) or self.aside.get(allocation_id)
         return waiting or state.running.get(allocation_id)
 
     def put(self, view: RequestView | RunningView, *, is_due: bool, stored: str) -> None:
@@ -198,7 +198,7 @@ class PoolStates:
             state, same = mine.scheduler.edit(), theirs.scheduler.edit()
             if state.scheduler != same.scheduler:
                 found.pools.add(name)
-            await _compare(state.queue.requests, same.queue.requests, found.allocations)
+            await _compare(state.queue, same.queue, found.allocations)
             await _compare(mine.aside, theirs.aside, found.allocations)
             await _compare(state.running, same.running, found.allocations)
             await _compare(
@@ -211,7 +211,7 @@ class PoolStates:
     async def dismantle(self) -> None:
         """Frees the memory of states that nobody needs any more; all at once would hold up the event loop."""
         for pool in self.pools.values():
-            for _ in pool.scheduler.edit().queue.dismantle(PAGE):
+            for _ in chain(pool.scheduler.edit().queue.dismantle(PAGE), pool.reasons.dismantle(PAGE)):
                 await asyncio.sleep(0)
 
 

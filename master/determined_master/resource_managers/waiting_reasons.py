@@ -4,7 +4,7 @@ are computed again. A decision may change all of them, so that a long queue has 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 DELAY_SECONDS = 0.5
 """What is stored is stored at the latest after this time, or together with a placement after half of it."""
@@ -33,6 +33,14 @@ class WaitingReasons:
     def discard(self, allocation_id: str) -> None:
         if allocation_id in self._stored:
             self._stored[allocation_id] = None
+
+    def dismantle(self, page: int) -> Iterator[None]:
+        """Removes everything, ``page`` texts before each of the values that it yields."""
+        self._turns, self._left = deque(), 0
+        while self._stored:
+            for _ in range(min(page, len(self._stored))):
+                self._stored.popitem()
+            yield
 
     def outdate(self) -> None:
         """Says that the pool has changed."""

@@ -104,7 +104,7 @@ class Draft:
         """Yields what is placed, and its slots."""
         queue = self.pool.queue
         for allocation_id in self.placed:
-            yield queue.requests[allocation_id], queue.line_of(allocation_id).shape_queue.shape.slots
+            yield queue[allocation_id], queue.line_of(allocation_id).shape_queue.shape.slots
 
     def served(self) -> Iterator[tuple[RequestView, int]]:
         """Yields what is placed or reserved, and its slots."""
@@ -144,7 +144,7 @@ class Draft:
         if self._soon is not None:
             for part in parts:
                 self._soon.index.change(part.agent_id, len(part.slots))
-        self._count(self.pool.queue.requests[allocation_id], -sum(len(part.slots) for part in parts))
+        self._count(self.pool.queue[allocation_id], -sum(len(part.slots) for part in parts))
         self.is_changed = self.is_unsettled = True
 
     def release(self, release: Release) -> None:

@@ -20,7 +20,7 @@ def excerpt(state: PoolState, allocation_id: str | None = None, *, slots: int = 
     ends and what is placed runs on, with any one job removed, and, if ``allocation_id`` is given, with the job of that
     request moved to any place. ``slots`` and ``room`` (of containers without slots): what agents may get in addition.
     """
-    request = state.queue.requests[allocation_id] if allocation_id is not None else None
+    request = state.queue[allocation_id] if allocation_id is not None else None
     slots += sum(agent.total for agent in state.agents.values())
     room += sum(agent.zero_slot_room for agent in state.agents.values()) + len(state.running)
     found: dict[str, RequestView] = {}

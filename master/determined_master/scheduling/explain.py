@@ -47,7 +47,7 @@ def explain(
     come before it, if the pool is an excerpt that lacks some of them."""
     scheduler = Scheduler.of(pool)
     state = scheduler.pool
-    request = state.queue.requests[allocation_id]
+    request = state.queue[allocation_id]
     decided = scheduler.decide()
     refusal = next((r.reason for r in decided.refusals if r.allocation_id == allocation_id), None)
     if ahead is None:

@@ -77,7 +77,7 @@ class PoolState:
     def view(self) -> PoolView:
         """Returns the same as a frozen view."""
         agents = tuple(self.agent(agent_id) for agent_id in self.agents)
-        waiting, running = tuple(self.queue.requests.values()), tuple(self.running.values())
+        waiting, running = tuple(self.queue.values()), tuple(self.running.values())
         return PoolView(self.name, agents, waiting, running, self.scheduler)
 
     def agent(self, agent_id: str) -> AgentView:

@@ -1,7 +1,7 @@
 """The queue of a pool, by shape: a shape that does not fit is passed over as a whole, however many wait in it."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -63,26 +63,37 @@ class ShapeQueue:
         return False
 
 
-class RequestQueue:
-    """``by_job``: True keeps a line for each job even without a limit. ``is_held`` says of a line whether its limits
-    hold it back."""
+class RequestQueue(Mapping[str, RequestView]):
+    """The requests by the ids of their allocations.
+
+    ``by_job``: True keeps a line for each job even without a limit. ``is_held`` says of a line whether its limits hold
+    it back.
+    """
 
     def __init__(self, *, by_job: bool, by_user: bool, is_held: Callable[[Line], bool]) -> None:
         self._by_job = by_job
         self._by_user = by_user
         self._is_held = is_held
-        self.requests: dict[str, RequestView] = {}
+        self._waiting: dict[str, tuple[RequestView, Line]] = {}
+        """One dictionary: each that grows beyond a power of two is copied at once, 100,000 entries in 2.5 ms."""
         self.shapes: dict[Key, ShapeQueue] = {}
         self.changes = 0
         """Counts how often a shape came or went."""
-        self._line_of: dict[str, Line] = {}
         self.lines_of_job: dict[str, dict[Line, None]] = {}
         self.lines_of_user: dict[int, dict[Line, None]] = {}
 
+    def __getitem__(self, allocation_id: str) -> RequestView:
+        return self._waiting[allocation_id][0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._waiting)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, request: RequestView) -> None:
         line = self._line_for(request)
-        self.requests[request.allocation_id] = request
-        self._line_of[request.allocation_id] = line
+        self._waiting[request.allocation_id] = request, line
         self._take_out(line)
         line.requests.add(request)
         self._put_back(line)
@@ -93,8 +104,7 @@ class RequestQueue:
         for request in requests:
             line = self._line_for(request)
             by_line.setdefault(line, []).append(request)
-            self.requests[request.allocation_id] = request
-            self._line_of[request.allocation_id] = line
+            self._waiting[request.allocation_id] = request, line
         heads: dict[ShapeQueue, list[Line]] = {}
         for line, added in by_line.items():
             self._take_out(line)
@@ -108,11 +118,10 @@ class RequestQueue:
             queue.heads.sort(key=BY_FIRST)
 
     def line_of(self, allocation_id: str) -> Line:
-        return self._line_of[allocation_id]
+        return self._waiting[allocation_id][1]
 
     def remove(self, allocation_id: str) -> RequestView:
-        request = self.requests.pop(allocation_id)
-        line = self._line_of.pop(allocation_id)
+        request, line = self._waiting.pop(allocation_id)
         requests = line.requests
         if line.first is not request:
             requests.remove(request)
@@ -134,9 +143,9 @@ class RequestQueue:
                     for _ in range(min(page, len(line.requests))):
                         line.requests.pop()
                     yield
-        while self.requests:
-            for _ in range(min(page, len(self.requests))):
-                self._line_of.pop(self.requests.popitem()[0])
+        while self._waiting:
+            for _ in range(min(page, len(self._waiting))):
+                self._waiting.popitem()
             yield
 
     def recheck(self, job_id: str, user_id: int) -> None:

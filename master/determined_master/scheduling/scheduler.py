@@ -64,7 +64,7 @@ class Scheduler:
         summary = self._summary = reasons.Summary.of(draft)
         plan = Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
         refused = {refusal.allocation_id for refusal in plan.refusals}
-        order = sorted(self.pool.queue.requests.values(), key=lambda request: request.order)
+        order = sorted(self.pool.queue.values(), key=lambda request: request.order)
         waiting = {
             request.allocation_id: reasons.reason(self.pool, summary, request, ahead)
             for ahead, request in enumerate(order)
@@ -77,7 +77,7 @@ class Scheduler:
         ``ahead``: its place in the queue, if the caller knows it."""
         queue = self.pool.queue.line_of(allocation_id).shape_queue
         self.pool.usable_by(queue)
-        request = self.pool.queue.requests[allocation_id]
+        request = self.pool.queue[allocation_id]
         if queue.is_impossible and self._refuses:
             return self.pool.capacity.refusal(queue.shape, request.groups[0].role)
         return reasons.reason(self.pool, self.summary(), request, ahead)

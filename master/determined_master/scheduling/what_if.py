@@ -56,7 +56,7 @@ class _Job:
 
     @classmethod
     def of(cls, state: PoolState, job_id: str) -> "_Job":
-        waiting = tuple(r for r in state.queue.requests.values() if r.job_id == job_id)
+        waiting = tuple(r for r in state.queue.values() if r.job_id == job_id)
         return cls(waiting, tuple(r for r in state.running.values() if r.job_id == job_id))
 
 
@@ -81,7 +81,7 @@ def _fewer_slots(scheduler: Scheduler, request: RequestView) -> int | None:
 def _better_priority(scheduler: Scheduler, request: RequestView, job: _Job) -> int | None:
     """Between two priorities that others have, all are equal: only the largest of them is tried."""
     state = scheduler.pool
-    taken = {r.priority for r in state.queue.requests.values() if r.job_id != request.job_id}
+    taken = {r.priority for r in state.queue.values() if r.job_id != request.job_id}
     taken |= {r.priority for r in state.running.values() if r.job_id != request.job_id}
     candidates = {request.priority - 1, *taken, *(priority - 1 for priority in taken)}
     for priority in sorted((c for c in candidates if MIN_PRIORITY <= c < request.priority), reverse=True):
@@ -160,13 +160,13 @@ def _jobs_to_pause(scheduler: Scheduler, request: RequestView) -> Iterator[str]:
     """A job can only be in the way if it runs, starts in this decision, or waits as the first of its shape."""
     state = scheduler.pool
     waiting: dict[str, list[RequestView]] = {}
-    for each in state.queue.requests.values():
+    for each in state.queue.values():
         waiting.setdefault(each.job_id, []).append(each)
     running: dict[str, list[RunningView]] = {}
     for allocation in state.running.values():
         running.setdefault(allocation.job_id, []).append(allocation)
     summary = scheduler.summary()
-    concerned = {state.queue.requests[name].job_id for name in [*summary.placed, *summary.reserved]}
+    concerned = {state.queue[name].job_id for name in [*summary.placed, *summary.reserved]}
     concerned.update(stuck.request.job_id for stuck in summary.stuck)
     concerned.update(running)
     if state.scheduler.kind == "fair_share":
