@@ -17,8 +17,8 @@ from bench.fake_agent import running_trials
 from bench.figure import Figure, paired
 from bench.servers import Running, master
 from determined.client.session import Session
-from determined_master.db.base import to_micros
 from determined_master.db.engine import make_group_engine
+from determined_master.db.models.base import to_micros
 from determined_master.logs import repository as log_repository
 from determined_master.logs.line import Line
 from determined_master.metrics import ingest_repository

@@ -21,7 +21,7 @@ from bench.servers import ROOT
 from determined.states import TrialState
 from determined_master.auth.principal import Principal
 from determined_master.db.models import TrialRow
-from determined_master.db.prepared import Prepared
+from determined_master.db.statements.prepared import Prepared
 from determined_master.experiments.commands.create import Submission
 from determined_master.searcher.actions import Create, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make

@@ -3,7 +3,7 @@
 from alembic import context
 
 from determined_master.db import models  # noqa: F401
-from determined_master.db.base import Base
+from determined_master.db.models.base import Base
 
 with context.config.attributes["engine"].begin() as connection:
     context.configure(

@@ -22,9 +22,9 @@ from determined_master import logging as logs
 from determined_master.auth.secrets import DamagedSecret, generated_password
 from determined_master.clock import SystemClock
 from determined_master.data_folder.checks import PRIVATE_UMASK, DatabaseGone, make_private
-from determined_master.db import sqlite_file
 from determined_master.db.lease import DatabaseAway, DatabaseTaken
 from determined_master.db.migrate import MigrationFailed
+from determined_master.db.sqlite import file as sqlite_file
 from determined_master.errors import StorageUnavailable
 from determined_master.server.app import create_app
 from determined_master.server.http_server import Server, Sweeper, config_of, raise_descriptor_limit

@@ -12,11 +12,11 @@ from sqlalchemy.exc import DBAPIError
 from tests.support.new_database import new_database
 from tests.support.postgresql import Server, fresh_database
 
-from determined_master.db.base import table_of, to_micros
-from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.engine import make_group_engine, report_failures, sqlite_url
 from determined_master.db.models import LogRow, MetricRow
-from determined_master.db.nul import keep_symbol
+from determined_master.db.models.base import table_of, to_micros
+from determined_master.db.statements.bulk_insert import copy_rows
+from determined_master.db.statements.nul import keep_symbol
 from determined_master.errors import StorageUnavailable
 from determined_master.json_numbers import is_plain
 from determined_master.metrics import ingest_repository

@@ -11,9 +11,9 @@ from tests.support.postgresql import Server, fresh_database
 
 from determined_launch.pid_lock import PidLock
 from determined_master.__main__ import main
-from determined_master.db.base import Base, table_of
 from determined_master.db.engine import make_copy_engine, sqlite_url
 from determined_master.db.models import LogRow
+from determined_master.db.models.base import Base, table_of
 from determined_master.settings.database_url import normalized
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "copies and compares whole databases")]

@@ -16,7 +16,7 @@ from tests.support.search_runner import OWN, container
 
 from determined.states import CheckpointState
 from determined_master.db.models import CheckpointRow
-from determined_master.db.sqlite_connection import SqliteConnection
+from determined_master.db.sqlite.connection import SqliteConnection
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "calls every route that writes")]
 

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, inspect, text
 from tests.support.postgresql import Server
 
 from determined_master.db import models  # noqa: F401
-from determined_master.db.base import Base
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import alembic_config, bring_up, downgrade, newest_revision, revision_of, upgrade
+from determined_master.db.models.base import Base
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

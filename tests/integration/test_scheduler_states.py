@@ -18,8 +18,8 @@ from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import SlotRequest
 from determined_master.auth.principal import Principal
-from determined_master.db.base import EARLIEST
 from determined_master.db.models import AllocationRow, InstanceRow, JobRow, TaskRow
+from determined_master.db.models.base import EARLIEST
 from determined_master.db.session import WriteSession
 from determined_master.jobs import repository as job_rows
 from determined_master.resource_managers.agent_manager import AgentManager

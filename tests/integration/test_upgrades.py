@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine, event
 from tests.integration.test_migrations import insert_whole
 
-from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import MigrationFailed, bring_up, known_revisions, newest_revision, upgrade
+from determined_master.db.sqlite import file as sqlite_file
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.budget(40, "upgrades databases on disks that fill")]
 

@@ -4,7 +4,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from determined_master.db.models import UserRow
-from determined_master.db.text_search import contains_lowered
+from determined_master.db.statements.text_search import contains_lowered
 
 
 def test_each_database_calls_a_function_that_it_has() -> None:

@@ -7,8 +7,8 @@ from sqlalchemy import event
 from tests.integration.test_bulk_insert import LINES, NOW
 from tests.support.new_database import new_database
 
-from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.engine import make_group_engine, sqlite_url
+from determined_master.db.statements.bulk_insert import copy_rows
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "inserts very many rows")]
 

@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster
 from tests.support.database_rows import write_rows
 from tests.support.waiting import eventually
 
-from determined_master.db.sqlite_connection import SqliteConnection
+from determined_master.db.sqlite.connection import SqliteConnection
 
 pytestmark = pytest.mark.budget(10, "creates very many rows")
 

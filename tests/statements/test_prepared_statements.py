@@ -12,11 +12,11 @@ from tests.support.makers import rolled_back
 
 from determined.link.messages import DesiredContainer
 from determined_master.allocations import repository as allocations
-from determined_master.db.base import Base, table_of
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, SearchEventRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import insert_rows, update_rows
+from determined_master.db.models.base import Base, table_of
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import insert_rows, update_rows
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
 SYMBOL = "\N{SYMBOL FOR NULL}"

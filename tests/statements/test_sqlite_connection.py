@@ -12,7 +12,7 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from determined_master.db.session import Database
-from determined_master.db.sqlite_connection import SHORT_STEPS, SqliteConnection
+from determined_master.db.sqlite.connection import SHORT_STEPS, SqliteConnection
 
 pytestmark = pytest.mark.budget(15, "waits for the timeout of SQLite")
 

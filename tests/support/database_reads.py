@@ -8,7 +8,7 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event
 
 from determined_master.db.session import Database
-from determined_master.db.sqlite_connection import Answer, SqliteConnection
+from determined_master.db.sqlite.connection import Answer, SqliteConnection
 
 
 @contextmanager

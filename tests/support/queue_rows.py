@@ -10,7 +10,6 @@ from sqlalchemy import Connection, insert, select, update
 
 from determined.states import AllocationState, ContainerState, ExperimentState, TaskKind, TokenScope, TrialState
 from determined_master.allocations import task_groups
-from determined_master.db.base import table_of
 from determined_master.db.models import (
     AllocationRow,
     ContainerRow,
@@ -20,6 +19,7 @@ from determined_master.db.models import (
     TaskRow,
     TrialRow,
 )
+from determined_master.db.models.base import table_of
 from determined_master.scheduling.view import TaskGroup
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

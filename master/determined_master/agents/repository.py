@@ -9,11 +9,11 @@ from determined.errors import NotFound
 from determined.link.messages import SlotFacts, SlotStatus
 from determined.states import AllocationState
 from determined_master import notifications
-from determined_master.db.base import table_of
 from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import insert_rows
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, note, notify
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import insert_rows
 
 Order = Literal["id", "registered_at"]
 """The columns by which pages of agents can be sorted."""

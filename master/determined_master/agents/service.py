@@ -13,9 +13,9 @@ from determined_master.agents import clock_skew, departure, repository
 from determined_master.agents.departure import Departure
 from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
-from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
+from determined_master.db.statements.batches import batched
 from determined_master.errors import StorageUnavailable
 from determined_master.events import repository as events
 from determined_master.logs.store import Lines

@@ -10,8 +10,8 @@ from determined.states import AllocationState, ContainerState
 from determined_master.allocations.repository import LIVE
 from determined_master.auth.principal import Principal
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow, TrialRow, UserRow
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.prepared import Prepared
 
 
 async def live_on_agent(

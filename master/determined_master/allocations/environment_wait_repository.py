@@ -10,8 +10,6 @@ from sqlalchemy.orm import InstrumentedAttribute
 from determined.states import TaskState, TrialState
 from determined_master import notifications
 from determined_master.allocations.repository import LIVE, MAX_IDS_A_STATEMENT
-from determined_master.db.base import table_of
-from determined_master.db.batches import batched
 from determined_master.db.models import (
     AgentRow,
     AllocationRow,
@@ -20,7 +18,9 @@ from determined_master.db.models import (
     TaskRow,
     TrialRow,
 )
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.statements.batches import batched
 
 
 class Wait(NamedTuple):

@@ -8,10 +8,10 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, func, or_, select, 
 
 from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master import notifications
-from determined_master.db.base import table_of
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow, TrialRow
-from determined_master.db.prepared import Prepared
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.statements.prepared import Prepared
 
 MAX_START_NOTES = 10
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]

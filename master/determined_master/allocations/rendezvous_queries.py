@@ -8,8 +8,8 @@ from sqlalchemy import bindparam, select
 
 from determined.states import AllocationState, ContainerState
 from determined_master.db.models import AllocationRow, ContainerRow
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.prepared import Prepared
 
 
 class MeetingAllocation(NamedTuple):

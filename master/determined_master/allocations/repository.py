@@ -21,13 +21,13 @@ from determined.states import AllocationState, ContainerState, ExitReason, TaskK
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.base import table_of, to_micros
-from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
-from determined_master.db.prepared import Prepared
+from determined_master.db.models.base import table_of, to_micros
 from determined_master.db.queue_changes import FED
-from determined_master.db.row_changes import change_row, insert_rows
 from determined_master.db.session import ReadSession, WriteSession, note, notify
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import change_row, insert_rows
 from determined_master.events.state_machine import Event, StateMachine
 
 MAX_IDS_A_STATEMENT = 10_000

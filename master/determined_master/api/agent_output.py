@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from determined.link.messages import OutputBatch
 from determined_master.api.schemas.enums import plain_level
-from determined_master.db.base import EARLIEST, LATEST
-from determined_master.db.nul import NUL, SYMBOL
+from determined_master.db.models.base import EARLIEST, LATEST
+from determined_master.db.statements.nul import NUL, SYMBOL
 from determined_master.logs.line import Line
 from determined_master.logs.store import Lines
 

@@ -6,8 +6,8 @@ from sqlalchemy import bindparam, select
 
 from determined.states import AllocationState, TokenScope
 from determined_master.db.models import AllocationRow, SessionRow, TaskRow, TrialRow, UserRow
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.prepared import Prepared
 
 
 class TokenHolder(NamedTuple):

@@ -13,11 +13,11 @@ from determined.states import CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints.states import ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.json_number import json_number
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, notify
-from determined_master.db.sort_keys import in_order_of_life
+from determined_master.db.statements.json_number import json_number
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.sort_keys import in_order_of_life
 from determined_master.events.state_machine import StateMachine
 
 MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, ALLOWED)

@@ -21,8 +21,8 @@ from typing import IO, Any
 import zstandard
 
 from determined.link.master_folder import AGENT_TOKEN, SECRET
-from determined_master.db import sqlite_file
 from determined_master.db.migrate import newest_revision
+from determined_master.db.sqlite import file as sqlite_file
 
 FORMAT = 1
 MANIFEST = "manifest.json"

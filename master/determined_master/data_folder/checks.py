@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from determined_launch.atomic_file import write_atomic
-from determined_master.db.sqlite_file import CLUSTER_ID, backup_folder, file_of
+from determined_master.db.sqlite.file import CLUSTER_ID, backup_folder, file_of
 
 logger = logging.getLogger(__name__)
 PRIVATE_UMASK = 0o077

@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 from determined.link.master_folder import AGENT_TOKEN
 from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master.data_folder import backup
-from determined_master.db import copying, sqlite_file
+from determined_master.db import copying
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
 from determined_master.db.migrate import MigrationFailed, bring_up, downgrade, known_revisions, revision_of
+from determined_master.db.sqlite import file as sqlite_file
 from determined_master.settings.database_url import is_postgresql, is_sqlite, usable_url
 from determined_master.settings.settings import Settings, SettingsError, environment, read_settings
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from sqlalchemy import Connection, Table, func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from determined_master.db import sqlite_file
-from determined_master.db.base import Base
-from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.engine import make_copy_engine
 from determined_master.db.migrate import bring_up, newest_revision, revision_of
-from determined_master.db.nul import keep_symbol
+from determined_master.db.models.base import Base
+from determined_master.db.sqlite import file as sqlite_file
+from determined_master.db.statements.bulk_insert import copy_rows
+from determined_master.db.statements.nul import keep_symbol
 from determined_master.settings.database_url import is_sqlite
 
 BATCH_ROWS = 2000

@@ -13,10 +13,12 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from determined_master.db import postgresql, sqlite_file, text_search
-from determined_master.db.bulk_insert import allow_copy
-from determined_master.db.nul import to_json
-from determined_master.db.sqlite_connection import NO_WAIT, SYNCED, WAIT, SqliteConnection
+from determined_master.db import postgresql
+from determined_master.db.sqlite import file as sqlite_file
+from determined_master.db.sqlite.connection import NO_WAIT, SYNCED, WAIT, SqliteConnection
+from determined_master.db.statements import text_search
+from determined_master.db.statements.bulk_insert import allow_copy
+from determined_master.db.statements.nul import to_json
 from determined_master.errors import StorageUnavailable
 from determined_master.settings.database_url import is_sqlite, normalized
 

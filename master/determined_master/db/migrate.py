@@ -19,8 +19,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 import determined_master
-from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine
+from determined_master.db.sqlite import file as sqlite_file
 
 if TYPE_CHECKING:
     from alembic.config import Config

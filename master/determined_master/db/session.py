@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
 
-from sqlalchemy import Engine, Select, delete
+from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
-from determined_master.db.base import Base
 from determined_master.db.engine import (
     OnDamage,
     OnUnwritable,
@@ -18,9 +16,9 @@ from determined_master.db.engine import (
     report_failures,
 )
 from determined_master.db.lease import Lease
-from determined_master.db.nul import keep_symbol
 from determined_master.db.queue_changes import Kind, QueueChanges, watch
 from determined_master.db.session_pool import MAX_IDLE, SessionPool
+from determined_master.db.statements.nul import keep_symbol
 from determined_master.notifications import Notifications
 from determined_master.settings.database_url import is_sqlite
 
@@ -114,13 +112,6 @@ def note(session: WriteSession, kind: Kind, keys: Iterable[str]) -> None:
 def after_commit(session: WriteSession, callback: Callable[[], None]) -> None:
     """Calls ``callback`` once this session has committed, before its notifications are published. It must not fail."""
     _callbacks_of(session).append(callback)
-
-
-async def delete_rows(session: WriteSession, table: type[Base], ids: Select[Any]) -> int:
-    """Deletes the rows whose ids ``ids`` selects and returns their number."""
-    statement = delete(table).where(table.__table__.c.id.in_(ids)).returning(table.__table__.c.id)
-    found = await session.execute(statement, execution_options={"synchronize_session": False})
-    return len(found.all())
 
 
 def topics_of(session: ReadSession) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 
-from determined_master.db.sqlite_connection import SqliteConnection
+from determined_master.db.sqlite.connection import SqliteConnection
 
 S = TypeVar("S", bound=AsyncSession)
 _CONNECTION = "connection"

@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.base import table_of
 from determined_master.db.models import EventRow
-from determined_master.db.row_changes import insert_rows
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.statements.row_changes import insert_rows
 
 SYSTEM = "system"
 _INSERT = insert(table_of(EventRow)).inline()

@@ -11,10 +11,10 @@ from sqlalchemy.orm import InstrumentedAttribute
 from determined.errors import ApiError, Conflict
 from determined.states import state_clause, state_phrase
 from determined_master.clock import Clock
-from determined_master.db.base import Base
-from determined_master.db.batches import batched
-from determined_master.db.row_changes import change_row
+from determined_master.db.models.base import Base
 from determined_master.db.session import WriteSession
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.row_changes import change_row
 from determined_master.events import repository as events
 from determined_master.states.transitions import S, Table, reverse
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from determined.errors import ApiError, BadRequest
-from determined_master.db.base import MAX_INT64
+from determined_master.db.models.base import MAX_INT64
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.errors import SelectionChanged, unexpected
 from determined_master.experiment_index import repository

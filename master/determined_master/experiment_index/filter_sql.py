@@ -30,7 +30,6 @@ from sqlalchemy.orm import aliased
 
 from determined.errors import BadRequest
 from determined.states import AllocationState, ExperimentState, TrialState
-from determined_master.db.base import to_micros
 from determined_master.db.models import (
     AllocationRow,
     ColumnValueRow,
@@ -41,6 +40,7 @@ from determined_master.db.models import (
     TrialRow,
     UserRow,
 )
+from determined_master.db.models.base import to_micros
 from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of

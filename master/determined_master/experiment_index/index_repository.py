@@ -8,7 +8,6 @@ from sqlalchemy import BigInteger, BindParameter, Text, bindparam, case, cast, d
 from sqlalchemy.dialects import postgresql, sqlite
 
 from determined.states import ExperimentState, TrialState
-from determined_master.db.base import table_of
 from determined_master.db.models import (
     AllocationRow,
     ColumnCountRow,
@@ -19,8 +18,9 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     TrialRow,
 )
-from determined_master.db.prepared import Prepared
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.statements.prepared import Prepared
 from determined_master.experiment_index.cell_values import Key, Value
 from determined_master.experiment_index.column_names import Type
 

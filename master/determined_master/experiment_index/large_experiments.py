@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from determined.config.masking import without_secrets
 from determined_master import notifications
-from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.db.statements.batches import batched
 from determined_master.experiment_index import index_repository, indexed_values
 from determined_master.experiment_index.cell_values import Key, Value, of_experiment
 from determined_master.experiment_index.index_repository import Totals

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from determined.config.findings import nearest
 from determined.errors import BadRequest
-from determined_master.db.base import MAX_INT64
 from determined_master.db.models import ExperimentRow
+from determined_master.db.models.base import MAX_INT64
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository as catalogue
 from determined_master.experiment_index import filters, repository

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, SQLColumnExpression, case, func, select
 
 from determined.states import ExperimentState
 from determined_master.db.models import ExperimentRow, TrialRow
-from determined_master.db.sort_keys import Keys, directed, in_order_of_life, missing_last
+from determined_master.db.statements.sort_keys import Keys, directed, in_order_of_life, missing_last
 
 Order = Literal[
     "id",

@@ -11,13 +11,13 @@ from determined.metric_directions import smaller_is_better
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.base import table_of
-from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow, TrialRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import change_row
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
-from determined_master.db.text_search import contains_lowered
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import change_row
+from determined_master.db.statements.text_search import contains_lowered
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.experiments.order_queries import Order, order_by

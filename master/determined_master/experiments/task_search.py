@@ -8,9 +8,9 @@ from determined.errors import BadRequest, Conflict, Forbidden
 from determined.states import TokenScope
 from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
-from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.db.statements.batches import batched
 from determined_master.experiments import repository
 from determined_master.experiments.search import event_of
 from determined_master.experiments.search_actions import SearchActions, in_lots

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from determined.errors import ApiError, BadRequest
-from determined_master.db.base import from_micros, to_micros
 from determined_master.db.models import JobRow
+from determined_master.db.models.base import from_micros, to_micros
 from determined_master.jobs.queue_order import QueuedJob, QueueOrder, check_passed, check_priority
 from determined_master.jobs.repository import check_range
 from determined_master.settings.pool_settings import unknown

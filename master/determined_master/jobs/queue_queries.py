@@ -8,8 +8,8 @@ from sqlalchemy import BigInteger, ColumnElement, case, cast, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.states import AllocationState, ExperimentState, TaskKind
-from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ExperimentRow, JobRow, ProjectRow, TaskRow, UserRow
+from determined_master.db.models.base import to_micros
 from determined_master.db.session import ReadSession
 from determined_master.jobs.queue_order import QueuedJob
 

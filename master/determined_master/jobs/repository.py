@@ -10,9 +10,9 @@ from sqlalchemy import bindparam, select
 from determined.errors import BadRequest, NotFound
 from determined_master import notifications
 from determined_master.db.models import JobRow, UserRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import update_rows
 from determined_master.db.session import ReadSession, WriteSession, note, notify
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import update_rows
 from determined_master.jobs.followers_repository import follow
 
 MIN_PRIORITY, MAX_PRIORITY = 1, 99

@@ -8,11 +8,12 @@ from datetime import datetime
 from sqlalchemy import Connection, Select, bindparam, insert, select, update
 
 from determined.states import TrialState
-from determined_master.db.base import table_of
-from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, ExperimentRow, LogPolicyMatchRow, TrialRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.session import ReadSession, WriteSession, delete_rows
+from determined_master.db.models.base import table_of
+from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import delete_rows
 from determined_master.events import repository as events
 from determined_master.logs.policies import Action, AttemptPolicies, Policy, policies_of
 

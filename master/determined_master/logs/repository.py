@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, true, update
 
 from determined_master import notifications
-from determined_master.db.base import table_of
-from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
-from determined_master.db.row_changes import insert_rows
-from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
+from determined_master.db.models.base import table_of
+from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.statements.bulk_insert import copy_rows
+from determined_master.db.statements.row_changes import delete_rows, insert_rows
 from determined_master.logs.error_lines import is_error
 from determined_master.logs.line import Line
 

@@ -13,7 +13,7 @@ from determined_master.checkpoints import retention_repository
 from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, record, remove_files, split_by_reach
 from determined_master.checkpoints.storage import allowed_roots
-from determined_master.db.batches import batched
+from determined_master.db.statements.batches import batched
 from determined_master.experiments import repository as experiment_rows
 from determined_master.jobs import repository as jobs
 from determined_master.tasks import checkpoint_removal

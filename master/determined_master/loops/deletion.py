@@ -18,8 +18,8 @@ from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.removal import Step, next_step, split_by_reach
 from determined_master.checkpoints.storage import Root, allowed_roots, remove
 from determined_master.checkpoints.storage_threads import in_thread
-from determined_master.db.batches import batched
 from determined_master.db.session import WriteSession, after_commit
+from determined_master.db.statements.batches import batched
 from determined_master.events import repository as events
 from determined_master.experiment_index import indexer
 from determined_master.experiments import repository as experiment_rows

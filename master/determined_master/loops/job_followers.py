@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from determined.link.isolation import Isolation
-from determined_master.db.batches import batched
 from determined_master.db.session import Database
+from determined_master.db.statements.batches import batched
 from determined_master.jobs import followers_repository
 from determined_master.jobs.pool_moves import move_lot
 from determined_master.resource_managers.managers import ResourceManagers

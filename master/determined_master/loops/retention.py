@@ -13,9 +13,9 @@ from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints import retention_repository
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS
 from determined_master.checkpoints.retention import Policy, superfluous
-from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import notify
+from determined_master.db.statements.batches import batched
 from determined_master.events import repository as events
 from determined_master.experiments import repository as experiment_rows
 from determined_master.trials import checkpoints as trial_checkpoints

@@ -12,9 +12,9 @@ from determined.states import ExitReason, ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
-from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow
 from determined_master.db.session import Database, ReadSession, notify
+from determined_master.db.statements.batches import batched
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs.policies import policies_of
 from determined_master.trials import due_queries

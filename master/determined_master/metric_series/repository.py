@@ -22,11 +22,12 @@ from sqlalchemy import (
 )
 
 from determined.states import ExperimentState, TrialState
-from determined_master.db.base import table_of
-from determined_master.db.batches import batched
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.session import ReadSession, WriteSession, delete_rows
+from determined_master.db.models.base import table_of
+from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import delete_rows
 from determined_master.metric_series.series_points import Axis
 
 # Tables of SQLAlchemy Core: the ORM costs more than the database.

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
-from determined_master.db.base import table_of
-from determined_master.db.bulk_insert import copy_values
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, SearchEventRow, TrialRow
-from determined_master.db.nul import to_json
+from determined_master.db.models.base import table_of
+from determined_master.db.statements.bulk_insert import copy_values
+from determined_master.db.statements.nul import to_json
 from determined_master.json_numbers import outward
 from determined_master.metrics.report import Report
 

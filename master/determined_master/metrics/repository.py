@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import select, tuple_
 
-from determined_master.db.batches import batched
 from determined_master.db.models import MetricRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.batches import batched
 
 _PLACES_IN_A_QUERY = 1000
 

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from determined_master.db.base import table_of
 from determined_master.db.models import ChunkRow, MetricRow, SeriesCursorRow, SeriesRow
+from determined_master.db.models.base import table_of
 
 _M = table_of(MetricRow)
 _S = table_of(SeriesRow)

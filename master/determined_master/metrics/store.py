@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.base import to_micros
+from determined_master.db.models.base import to_micros
 from determined_master.json_numbers import number, outward
 from determined_master.metrics import health, ingest_repository, series_invalidation_repository, summary
 from determined_master.metrics.ingest_repository import NewReport

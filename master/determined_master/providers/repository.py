@@ -10,8 +10,8 @@ from determined.errors import NotFound
 from determined.states import InstanceState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.base import EARLIEST
 from determined_master.db.models import InstanceRow
+from determined_master.db.models.base import EARLIEST
 from determined_master.db.session import ReadSession, WriteSession, note, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine

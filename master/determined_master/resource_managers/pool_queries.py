@@ -7,8 +7,8 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from determined_master.db.models import AgentRow, AgentSlotRow, ContainerRow, SlotHoldRow
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.prepared import Prepared
 
 
 class PresentAgent(NamedTuple):

@@ -11,9 +11,9 @@ from itertools import chain, islice
 from determined.states import AllocationState
 from determined_master.allocations import queue_repository
 from determined_master.allocations.queue_repository import Queued
-from determined_master.db.batches import batched
 from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.batches import batched
 from determined_master.resource_managers import pool_queries, pool_views
 from determined_master.resource_managers.waiting_reasons import WaitingReasons
 from determined_master.scheduling.plan import Part

@@ -11,7 +11,7 @@ from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository, queue_repository, task_groups
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.queue_repository import Progress, Queued
-from determined_master.db.base import EARLIEST
+from determined_master.db.models.base import EARLIEST
 from determined_master.db.session import ReadSession
 from determined_master.providers import repository as instance_rows
 from determined_master.resource_managers import pool_queries

@@ -14,12 +14,12 @@ from determined_master import notifications
 from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
-from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, TaskRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
-from determined_master.db.sort_keys import directed
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import change_row
+from determined_master.db.statements.sort_keys import directed
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.tasks.states import ALLOWED

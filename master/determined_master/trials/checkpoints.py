@@ -11,8 +11,8 @@ from determined_master.auth.principal import Principal
 from determined_master.checkpoints import backend_repository
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
-from determined_master.db.base import MAX_INT64
 from determined_master.db.models import CheckpointRow
+from determined_master.db.models.base import MAX_INT64
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.trials import repository

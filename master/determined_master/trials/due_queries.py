@@ -10,8 +10,8 @@ from determined.states import TrialState
 from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, TrialRow
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.prepared import Prepared
 
 
 class DueTrial(NamedTuple):

@@ -19,13 +19,13 @@ from determined.errors import NotFound
 from determined.states import ExperimentState, TaskKind, TokenScope, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.base import table_of
-from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import change_row, insert_rows, update_rows
-from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
-from determined_master.db.sort_keys import Keys, directed, in_order_of_life, missing_last
+from determined_master.db.models.base import table_of
+from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import change_row, delete_rows, insert_rows, update_rows
+from determined_master.db.statements.sort_keys import Keys, directed, in_order_of_life, missing_last
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.trials.states import ALLOWED

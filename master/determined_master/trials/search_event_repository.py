@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, delete, select, update
 
-from determined_master.db.base import MAX_INT64, table_of
 from determined_master.db.models import SearchEventRow, TrialRow
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import insert_rows
-from determined_master.db.session import ReadSession, WriteSession, delete_rows
+from determined_master.db.models.base import MAX_INT64, table_of
+from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import delete_rows, insert_rows
 
 _EVENTS = table_of(SearchEventRow)
 LOT = "lot"

@@ -7,9 +7,9 @@ from sqlalchemy import Select, bindparam, case, func, select
 
 from determined.states import AllocationState, TrialState
 from determined_master.allocations.repository import LIVE
-from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.batches import batched
 
 MAX_IDS_A_STATEMENT = 10_000
 

@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, false, func, or_, select, type_coerce
 
-from determined_master.db.batches import batched
 from determined_master.db.models import ProjectRow, UserRow, WorkspaceRow
 from determined_master.db.session import ReadSession
-from determined_master.db.text_search import contains_lowered
+from determined_master.db.statements.batches import batched
+from determined_master.db.statements.text_search import contains_lowered
 
 MAX_IDS_A_STATEMENT = 10_000
 UserOrder = Literal[

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from sqlalchemy import delete, func, or_, select, update
 
 from determined.errors import NotFound
-from determined_master.db.base import table_of
 from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, UserSettingRow, WorkspaceRow
-from determined_master.db.row_changes import insert_rows
+from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.statements.row_changes import insert_rows
 
 
 async def get(session: ReadSession, user_id: int) -> UserRow:

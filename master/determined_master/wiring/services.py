@@ -23,11 +23,11 @@ from determined_master.commands.service import Commands
 from determined_master.data_folder.blobs import Blobs
 from determined_master.data_folder.checks import check_cluster, check_database, note_cluster
 from determined_master.data_folder.storage_health import StorageHealth
-from determined_master.db import sqlite_file
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.lease import Lease
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
+from determined_master.db.sqlite import file as sqlite_file
 from determined_master.experiment_index.indexer import Indexer
 from determined_master.experiments.commands.continuation import Continuer
 from determined_master.experiments.commands.create import Creator

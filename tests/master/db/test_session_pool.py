@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from determined_master.db.prepared import Prepared
-from determined_master.db.row_changes import insert_rows
 from determined_master.db.session import Database, WriteSession, after_commit, notify
 from determined_master.db.session_pool import MAX_IDLE
-from determined_master.db.sqlite_connection import SqliteConnection
+from determined_master.db.sqlite.connection import SqliteConnection
+from determined_master.db.statements.prepared import Prepared
+from determined_master.db.statements.row_changes import insert_rows
 
 KEPT = Table("kept", MetaData(), Column("id", Integer, primary_key=True))
 _COUNT = Prepared(select(func.count()).select_from(KEPT))

@@ -12,8 +12,8 @@ from determined_master.api.schemas.base import Number, RowId, Time, Wire
 from determined_master.api.schemas.enums import states
 from determined_master.checkpoints import repository
 from determined_master.checkpoints.repository import Listed
-from determined_master.db.base import from_micros, to_micros
 from determined_master.db.models import MetricRow
+from determined_master.db.models.base import from_micros, to_micros
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import number

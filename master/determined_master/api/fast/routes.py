@@ -20,8 +20,8 @@ from determined_master.api.fast.dispatch import Json, body_of
 from determined_master.api.schemas.enums import plain_level
 from determined_master.auth.authentication import TASK_HEADER, Authenticator, bearer
 from determined_master.auth.principal import Principal
-from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.db.group_commit import GroupWriter
+from determined_master.db.models.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.db.session import Database
 from determined_master.json_numbers import inward, is_plain
 from determined_master.logs.line import Line

@@ -16,8 +16,8 @@ from determined_master.api.schemas.metrics import (
     SnapshotPart,
     SnapshotTrial,
 )
-from determined_master.db.base import from_micros
 from determined_master.db.models import TrialRow
+from determined_master.db.models.base import from_micros
 from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import outward

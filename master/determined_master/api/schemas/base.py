@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
-from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
+from determined_master.db.models.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.json_numbers import outward
 
 

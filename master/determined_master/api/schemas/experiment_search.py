@@ -10,7 +10,7 @@ from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiment_status import RunTimes
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
-from determined_master.db.base import MAX_INT64
+from determined_master.db.models.base import MAX_INT64
 from determined_master.experiment_index.bulk_selection import MAX_EXPERIMENTS
 from determined_master.experiment_index.column_names import OWN, Kind, Listed, Type, display_name
 from determined_master.experiment_index.filters import MAX_LENGTH

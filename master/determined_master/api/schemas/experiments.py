@@ -21,8 +21,8 @@ from determined_master.api.schemas.base import (
     Wire,
 )
 from determined_master.api.schemas.enums import state, wire_state
-from determined_master.db.base import MAX_INT64
 from determined_master.db.models import ExperimentRow
+from determined_master.db.models.base import MAX_INT64
 from determined_master.experiments.commands.edit import ExperimentChanges
 from determined_master.trials.totals_queries import TrialTotals
 

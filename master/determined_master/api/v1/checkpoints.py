@@ -34,9 +34,9 @@ from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
 from determined_master.checkpoints.repository import Order
 from determined_master.checkpoints.storage_threads import in_thread
-from determined_master.db.batches import batched
 from determined_master.db.models import CheckpointRow, ExperimentRow
 from determined_master.db.session import Database, ReadSession
+from determined_master.db.statements.batches import batched
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.trials import checkpoints as trial_checkpoints

@@ -9,7 +9,7 @@ from determined_master.api.schemas.base import RowId, rfc3339
 from determined_master.api.schemas.enums import checkpoint_state
 from determined_master.checkpoints import repository, retention_repository
 from determined_master.checkpoints.retention import Policy, superfluous
-from determined_master.db.batches import batched
+from determined_master.db.statements.batches import batched
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 

@@ -7,7 +7,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import InstanceState
-from determined_master.db.base import Base, StateText
+from determined_master.db.models.base import Base, StateText
 
 
 class AgentRow(Base):

@@ -7,7 +7,7 @@ from sqlalchemy import JSON, ColumnElement, ForeignKey, Index, String, Text, fal
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import AllocationState, ContainerState, ExitReason
-from determined_master.db.base import Base, BigId, StateText
+from determined_master.db.models.base import Base, BigId, StateText
 
 
 class AllocationRow(Base):

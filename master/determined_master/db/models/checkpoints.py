@@ -7,7 +7,7 @@ from sqlalchemy import Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import CheckpointState
-from determined_master.db.base import Base, StateText
+from determined_master.db.models.base import Base, StateText
 
 
 class CheckpointRow(Base):

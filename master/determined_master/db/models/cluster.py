@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from determined_master.db.base import Base, BigId
+from determined_master.db.models.base import Base, BigId
 
 
 class ClusterRow(Base):

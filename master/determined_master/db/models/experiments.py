@@ -7,7 +7,7 @@ from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExperimentState
-from determined_master.db.base import Base, BigId, StateText
+from determined_master.db.models.base import Base, BigId, StateText
 
 
 class ExperimentRow(Base):

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from determined_master.db.base import Base, BigId
+from determined_master.db.models.base import Base, BigId
 
 
 class LogRow(Base):

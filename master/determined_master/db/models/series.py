@@ -3,7 +3,7 @@
 from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from determined_master.db.base import Base, BigId
+from determined_master.db.models.base import Base, BigId
 
 
 class SeriesRow(Base):

@@ -7,7 +7,7 @@ from sqlalchemy import JSON, ForeignKey, Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExitReason, TaskKind, TaskState, TokenScope
-from determined_master.db.base import Base, BigId, StateText
+from determined_master.db.models.base import Base, BigId, StateText
 
 
 class JobRow(Base):

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, ForeignKey, Index, String, Text, false, li
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExitReason, TrialState
-from determined_master.db.base import Base, BigId, StateText
+from determined_master.db.models.base import Base, BigId, StateText
 
 _ENDED = ("'COMPLETED'", "'CANCELED'", "'ERROR'")
 _IS_LIVE = f"state NOT IN ({', '.join(_ENDED)})"

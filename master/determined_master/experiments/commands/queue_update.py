@@ -9,9 +9,9 @@ from determined.errors import ApiError, BadRequest, Conflict, Forbidden, NotFoun
 from determined_master import notifications
 from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
-from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.db.statements.batches import batched
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.jobs import queue_queries

@@ -30,6 +30,8 @@ follow; the next one that waits for the disk makes it last."""
 YIELD_SECONDS = 0.002
 """After this time of short statements the event loop runs its other tasks."""
 _MAX_LONG = 500
+_SMALL = ("INSERT", "UPDATE", "SAVEPOINT", "RELEASE", "ROLLBACK")
+"""Changes that are short where they have few values and no query."""
 _MAX_SHORT_ROWS, _MAX_SHORT_VALUES, _MAX_SHORT_VALUE = 8, 64, 16384
 
 
@@ -110,7 +112,7 @@ class SqliteConnection:
         """Returns True for a query that was not too long before, and for a change of a row or a few."""
         if self.only_reads or _is_query(sql):
             return sql not in self._long
-        if not sql.startswith(("INSERT", "UPDATE")) or "SELECT" in sql or len(rows) > _MAX_SHORT_ROWS:
+        if not sql.startswith(_SMALL) or "SELECT" in sql or len(rows) > _MAX_SHORT_ROWS:
             return False
         return all(len(values) <= _MAX_SHORT_VALUES and not any(map(_is_large, values)) for values in rows)
 

@@ -10,7 +10,7 @@ from sqlalchemy import JSON, Connection, Engine, Table, event
 from sqlalchemy.engine import Dialect
 from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 
-from determined_master.db.nul import IS_CLEAN, NUL, SYMBOL, to_json
+from determined_master.db.statements.nul import IS_CLEAN, NUL, SYMBOL, to_json
 
 SIZES = (256, 16)
 """Numbers of rows of a statement of SQLite. The driver gives up Python's lock for each statement, and where another

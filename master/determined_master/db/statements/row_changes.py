@@ -1,4 +1,4 @@
-"""Inserts rows, and changes rows by their primary keys.
+"""Inserts, changes and deletes rows by their primary keys.
 
 Statements are of the table, not of objects, and are built once: both take less time than the ORM.
 """
@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, Table, bindparam, insert, inspect, update
+from sqlalchemy import Column, Select, Table, bindparam, delete, insert, inspect, update
 from sqlalchemy.orm.attributes import set_committed_value
 
-from determined_master.db.base import Base, table_of
-from determined_master.db.nul import NUL, SYMBOL, to_json
-from determined_master.db.prepared import Prepared
+from determined_master.db.models.base import Base, table_of
 from determined_master.db.session import WriteSession
+from determined_master.db.statements.nul import NUL, SYMBOL, to_json
+from determined_master.db.statements.prepared import Prepared
 
 _STATE = "state"
 """Name of the state column in every such table."""
@@ -54,6 +54,13 @@ async def change_row(
     for name, value in values.items():
         set_committed_value(row, name, _stored(value))
     return True
+
+
+async def delete_rows(session: WriteSession, table: type[Base], ids: Select[Any]) -> int:
+    """Deletes the rows whose ids ``ids`` selects and returns their number."""
+    statement = delete(table).where(table.__table__.c.id.in_(ids)).returning(table.__table__.c.id)
+    found = await session.execute(statement, execution_options={"synchronize_session": False})
+    return len(found.all())
 
 
 def _stored(value: object) -> object:
