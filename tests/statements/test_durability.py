@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from tests.integration.test_halving_search import HALVING, report, run_desired
 from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState
@@ -49,3 +51,28 @@ async def test_placements_and_live_reports_do_not_wait_for_the_disk_and_ends_do(
     (placed,) = containing(transactions, "INTO slot_holds")
     (running, ended) = containing(transactions, "UPDATE containers")
     assert [UNSYNCED in each for each in (created, placed, running, ended)] == [False, True, True, False]
+
+
+async def test_of_the_decisions_of_a_search_only_the_one_that_ends_it_waits_for_the_disk(cluster: Cluster):
+    """The others are made again from their events, which are on the disk."""
+    agent = await cluster.join(slots=1)
+    one = HALVING.replace("max_trials: 3", "max_trials: 1")
+    with transactions_of(cluster) as transactions:
+        experiment = await cluster.create(one)
+        (desired,) = await run_desired(agent, 1)
+        await report(cluster, desired, 2, {"loss": 0.2})
+        await eventually(lambda: has_decided(transactions))
+        await cluster.post(f"/api/v1/experiments/{experiment}/kill")
+        await agent.exit(desired)
+        await eventually(lambda: has_ended(cluster, experiment))
+    validated = containing(transactions, "UPDATE search_facts SET heard")[0]
+    (ended,) = containing(transactions, "UPDATE experiments SET state='CANCELED'")
+    assert [UNSYNCED in each for each in (validated, ended)] == [True, False]
+
+
+async def has_decided(transactions: list[list[str]]) -> bool:
+    return bool(containing(transactions, "UPDATE search_facts SET heard"))
+
+
+async def has_ended(cluster: Cluster, experiment: int) -> bool:
+    return await cluster.state(experiment) == "STATE_CANCELED"
