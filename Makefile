@@ -21,7 +21,7 @@ ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py expe
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest test-newest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest test-newest wheel wheel-test test official debian azurite installers mlflow optuna mlrunner images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -112,6 +112,9 @@ test-lowest: install debian webui-types ## the lowest versions of dependencies t
 
 test-newest: install debian webui-types ## the newest versions that pyproject.toml allows, of extras with private parts too
 	@sh scripts/dependency_bounds.sh newest $(PYTHON) .cache/newest
+
+wheel: install webui docs ## the wheel of this version with page and documentation, into dist
+	$(BIN)/python -m build -q --outdir dist .
 
 wheel-test: install install-browser webui docs ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)
