@@ -100,7 +100,7 @@ unit: $(UNIT_NEEDS) ## the fast tests
 e2e: $(E2E_NEEDS) ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(PYTEST) -m "not long" tests/e2e
 
-test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
+test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before a release
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
 	@sh scripts/install_test_tools.sh long
 	$(PYTEST) -m long tests
