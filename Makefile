@@ -176,8 +176,8 @@ $(MLRUNNER)/installed: scripts/install_mlrunner.sh
 	@sh scripts/install_mlrunner.sh $(PYTHON) $(MLRUNNER)
 	@touch $@
 
-pictures: install install-browser webui docs ## pictures of every page from a real run, into docs/pictures
-	$(BIN)/python -m tests.e2e.web.pictures docs/pictures
+pictures: install install-browser webui docs ## pictures from a real run: those in git into docs/pictures (of every page and tab: python -m tests.e2e.web.pictures FOLDER)
+	$(BIN)/python -m tests.e2e.web.pictures docs/pictures --kept
 
 bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench
