@@ -21,7 +21,7 @@ ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py expe
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest test-newest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest test-newest wheel wheel-test test official debian azurite installers mlflow optuna mlrunner images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -100,7 +100,7 @@ unit: $(UNIT_NEEDS) ## the fast tests
 e2e: $(E2E_NEEDS) ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(PYTEST) -m "not long" tests/e2e
 
-test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
+test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before a release
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
 	@sh scripts/install_test_tools.sh long
 	$(PYTEST) -m long tests
@@ -112,6 +112,9 @@ test-lowest: install debian webui-types ## the lowest versions of dependencies t
 
 test-newest: install debian webui-types ## the newest versions that pyproject.toml allows, of extras with private parts too
 	@sh scripts/dependency_bounds.sh newest $(PYTHON) .cache/newest
+
+wheel: install webui docs ## the wheel of this version with page and documentation, into dist
+	$(BIN)/python -m build -q --outdir dist .
 
 wheel-test: install install-browser webui docs ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)
@@ -173,8 +176,8 @@ $(MLRUNNER)/installed: scripts/install_mlrunner.sh
 	@sh scripts/install_mlrunner.sh $(PYTHON) $(MLRUNNER)
 	@touch $@
 
-pictures: install install-browser webui docs ## pictures of every page from a real run, into docs/pictures
-	$(BIN)/python -m tests.e2e.web.pictures docs/pictures
+pictures: install install-browser webui docs ## pictures from a real run: those in git into docs/pictures (of every page and tab: python -m tests.e2e.web.pictures FOLDER)
+	$(BIN)/python -m tests.e2e.web.pictures docs/pictures --kept
 
 bench: install webui ## every figure as a ratio to its reference, in one run
 	$(BIN)/python -m bench

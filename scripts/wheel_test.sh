@@ -2,8 +2,10 @@
 # Builds the sdist, the wheel from the sdist, installs the wheel in a fresh environment and runs `det up` from an empty
 # folder: what is missing in a package shows here and nowhere else. Usage: wheel_test.sh PYTHON
 set -eu
+unset PYTHONPATH PYTHONHOME  # what is imported comes from the wheel
 python=$1
 root=$(pwd)
+version=$(sed -n 's/^DETENT_VERSION = "\(.*\)"/\1/p' "$root/launch/determined_launch/version.py")
 work=$(mktemp -d)
 trap 'test -x "$work/venv/bin/det" && "$work/venv/bin/det" down --now --data "$work/data" >/dev/null 2>&1; rm -rf "$work"' EXIT
 "$root/.venv/bin/python" -m build -q --sdist --outdir "$work/sdist" "$root"
@@ -11,7 +13,7 @@ trap 'test -x "$work/venv/bin/det" && "$work/venv/bin/det" down --now --data "$w
     mkdir "$work/unpacked" && tar -xzf "$work"/sdist/*.tar.gz -C "$work/unpacked"
     "$root/.venv/bin/python" -m build -q --wheel --outdir "$work/wheel" "$work"/unpacked/*
 }
-if [ -e "$root/webui/package.json" ] && ! "$python" -m zipfile -l "$(ls "$work"/wheel/*.whl)" | grep -q determined_master/_webui/index.html; then
+if [ -e "$root/webui/package.json" ] && ! "$python" -m zipfile -l "$(ls "$work"/wheel/*.whl)" | grep determined_master/_webui/index.html >/dev/null; then
     echo "wheel: no page in it; make webui builds it" >&2
     exit 1
 fi
@@ -26,7 +28,40 @@ mkdir "$work/empty" "$work/context"
 cd "$work/empty"
 export XDG_CONFIG_HOME="$work/config"
 det="$work/venv/bin/det"
+case $("$det" --version) in
+    *"+detent$version") "$det" --version ;;
+    *) echo "wheel: det --version is not $version: $("$det" --version)" >&2; exit 1 ;;
+esac
+"$work/venv/bin/python" - "$work/venv" <<'PY'
+import importlib
+import sys
+
+for name in ("determined", "determined_agent", "determined_cli", "determined_launch", "determined_master", "determined_workflows"):
+    path = importlib.import_module(name).__file__
+    assert path.startswith(sys.argv[1] + "/"), path
+PY
 "$det" up --detach --port 0 --data "$work/data"
+url=$("$det" version --json | "$work/venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["master"]["url"])')
+cat > "$work/page.py" <<'PY'
+"""Reads the page, each file that it names, and the documentation from the master at argv[1]."""
+import re
+import sys
+import urllib.request
+
+
+def read(path):
+    request = urllib.request.Request(sys.argv[1].rstrip("/") + path, headers={"Accept": "text/html"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return answer.read().decode()
+
+
+files = re.findall(r'(?:src|href)="\.?/?(assets/[^"]+)"', read("/"))
+assert any(name.endswith(".js") for name in files) and any(name.endswith(".css") for name in files), files
+assert all(len(read("/" + name)) > 100 for name in files), files
+assert "Detent" in read("/docs/index.html")
+print(f"wheel: the page and its {len(files)} files are served, and the documentation")
+PY
+"$work/venv/bin/python" "$work/page.py" "$url"
 cat > "$work/context/run.py" <<'PY'
 import determined as det
 with det.core.init() as context:
@@ -37,6 +72,10 @@ printf '%s\n' 'name: wheel' 'entrypoint: python3 run.py' 'searcher: {name: singl
     'hyperparameters: {}' > "$work/context/config.yaml"
 "$det" experiment create "$work/context/config.yaml" "$work/context" --follow
 "$det" experiment logs 1 | grep "trained from the wheel"
+if "$det" experiment logs 1 | grep "trained from the wheel: $root/"; then
+    echo "wheel: the task imported the checkout" >&2
+    exit 1
+fi
 # The small wheel is enough to drive a cluster, and brings neither master nor agent.
 "$root/.venv/bin/python" -m build -q --wheel --outdir "$work/client-wheel" "$root/client"
 "$python" -m venv --without-pip "$work/client"
@@ -58,6 +97,10 @@ print("wheel: driven by detent-client:", experiment)
 PY
 "$work/client/bin/python" "$work/drive.py" "$work/context"
 "$det" down --data "$work/data"
+if "$work/venv/bin/python" "$work/page.py" "$url" 2>/dev/null; then
+    echo "wheel: a master answers after det down" >&2
+    exit 1
+fi
 
 # The page of the wheel needs no Node and no network: none of either is there, and a browser sees the list and an
 # experiment. A namespace without a network needs root.

@@ -185,6 +185,8 @@ def _overview() -> None:
         "  --version         print the version of this client",
         "",
         "`det NOUN --help` lists the verbs, `det NOUN VERB --help` the options of one.",
+        "Which command starts what, and where: docs/reference/which-command.md, which",
+        "a master serves at /docs/reference/which-command.html.",
         "",
         "examples:",
         "  det up",

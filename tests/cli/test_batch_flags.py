@@ -1,4 +1,4 @@
-"""Flags of ``det batch run``: every spelling of the document's scripts, and unknown ones."""
+"""Flags of ``det batch run``: every spelling of the scripts of ammunk/hpc, and unknown ones."""
 
 from argparse import Namespace
 

@@ -17,7 +17,7 @@ from determined_cli.workflow_verbs import ALIASES, FLAGS, PURPOSES, TARGETS, Tar
 
 
 class Workflow(NamedTuple):
-    """What is special in a workflow: further words of its own document, and the targets that it does not have."""
+    """What is special in a workflow: further words of the program that it follows, and the targets that it does not have."""
 
     words: Mapping[str, str] = {}
     refused: tuple[str, ...] = ()

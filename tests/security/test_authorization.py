@@ -1,7 +1,5 @@
 """Authorization of every route: each route is called by each kind of caller that its rule must refuse."""
 
-import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Route, WebSocketRoute
+from tests.support.agent_hello import say_hello
 from tests.support.callers import VICTIM, Callers, callers, protected_rows
 from tests.support.cluster import Cluster, open_cluster
 
@@ -225,32 +224,8 @@ async def test_any_signed_in_user_may_fork_an_experiment(cluster: Cluster):
 @pytest.mark.parametrize("caller", FOREIGN)
 async def test_the_agent_link_accepts_only_the_join_token(cluster: Cluster, caller: str):
     everyone = await callers(cluster)
-    headers = [(name.lower().encode(), value.encode()) for name, value in everyone.headers[caller].items()]
-    scope = {"type": "websocket", "path": "/agents", "raw_path": b"/agents", "query_string": b"", "headers": headers}
-    scope |= {
-        "subprotocols": [],
-        "scheme": "ws",
-        "server": ("master", 80),
-        "client": ("127.0.0.1", 1),
-        "app": cluster.app,
-    }
-    hello = Hello(agent_id="stranger", slots=[], protocol=1).model_dump_json()
-    sent: list[Any] = []
-    received = [
-        {"type": "websocket.connect"},
-        {"type": "websocket.receive", "text": hello},
-        {"type": "websocket.disconnect", "code": 1000},
-    ]
-
-    async def receive() -> Any:
-        return received.pop(0)
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async with asyncio.timeout(10):
-        await cluster.app(scope, receive, send)
-    texts = [json.loads(message["text"]) for message in sent if "text" in message]
+    hello = Hello(agent_id="stranger", slots=[], protocol=1)
+    texts = await say_hello(cluster, hello, everyone.headers[caller])
     kinds = {text.get("kind") or text.get("type") for text in texts}
     is_refused = any("join token" in str(text.get("reason")) for text in texts)
     assert is_refused == (caller != "join token"), kinds

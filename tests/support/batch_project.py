@@ -1,4 +1,4 @@
-"""A project of document 003 on a Slurm of the tests' own, submitted by ``bash job_submitter.sh`` as its users do."""
+"""A project of ammunk/hpc on a Slurm of the tests' own, submitted by ``bash job_submitter.sh`` as its users do."""
 
 import json
 import os

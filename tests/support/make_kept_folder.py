@@ -1,7 +1,7 @@
 """Makes a data folder to archive: ``python -m tests.support.make_kept_folder NAME`` writes
 ``tests/e2e/data_folders/NAME``.
 
-Run it on the commit before an issue starts, with the date as the name. It runs a real ``det up`` with three
+Run it on the commit before a large change, with the date as the name. It runs a real ``det up`` with three
 experiments: 1 is completed, 2 is paused after three steps, and 3 has reported three steps when all processes are killed
 at once, as by a power failure.
 """

@@ -1,4 +1,4 @@
-"""Fixture: a project of document 003 on a real Slurm."""
+"""Fixture: a project of ammunk/hpc on a real Slurm."""
 
 from collections.abc import Iterator
 from pathlib import Path

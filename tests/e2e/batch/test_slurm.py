@@ -1,4 +1,4 @@
-"""Document 003 followed as written, on a real Slurm: its three kinds of jobs, and what its users see of them."""
+"""The README of ammunk/hpc followed as written, on a real Slurm: its three kinds of jobs, and what its users see of them."""
 
 import json
 from pathlib import Path
@@ -20,13 +20,13 @@ python main.py \\
 --train \\
 --batch_size 6
 """
-"""The command file of the document: its first line is a comment."""
+"""The command file of that README: its first line is a comment."""
 ONE_NODE = """\
 torchrun --nproc_per_node=${NUM_TRAINERS} --nnodes=1 \\
     --standalone
     main.py --lr 0.1
 """
-"""A block of the document; the line before the last has no backslash."""
+"""A block of that README; the line before the last has no backslash."""
 TWO_NODES = """\
 torchrun --nproc_per_node=${NUM_TRAINERS} --nnodes=${NNODES} \\
     --rdzv_id=${JOBID} \\
@@ -115,7 +115,7 @@ def test_lightning_starts_one_task_for_each_gpu_with_the_appended_arguments(proj
 
 
 def test_a_line_with_srun_is_started_once_and_counts_its_own_tasks(project: BatchProject) -> None:
-    """Row of the table: ``srun python main.py``, which the document requires for Lightning."""
+    """Row of the table: ``srun python main.py``, which that README requires for Lightning."""
     project.command("srun python main.py --lr 0.1")
     job = project.run("-j", "distributed", "-W", "lightning", "-N", "2", "-g", "2")
     ranks = project.seen(job)

@@ -94,7 +94,7 @@ def test_a_standard_job_prints_the_same_on_three_targets(on_three: BatchProject,
 
 
 @pytest.mark.torch
-@pytest.mark.long  # test_slurm.py starts the blocks of the document under torchrun
+@pytest.mark.long  # test_slurm.py starts the blocks of the README of ammunk/hpc under torchrun
 def test_two_ranks_of_torchrun_print_the_same_on_three_targets(on_three: BatchProject, cluster: LiveCluster) -> None:
     on_three.add_launcher("torchrun")
     (on_three.root / "reduce.py").write_text(TORCH)

@@ -1,5 +1,7 @@
-"""Makes pictures of every page and tab from a real run: ``python -m tests.e2e.web.pictures docs/pictures [PART OF A
-NAME…]``."""
+"""Makes pictures of every page and tab from a real run: ``python -m tests.e2e.web.pictures FOLDER [PART OF A NAME…]``.
+
+With ``--kept`` in place of names it makes those that are in git, and no others.
+"""
 
 import re
 import shutil
@@ -17,6 +19,7 @@ from tests.e2e.web.shrinking import shrink
 from tests.e2e.web.visits import NARROW, WIDE, Visit, launch, visit
 from tests.support.container_engine import TASK_IMAGE, has_image
 from tests.support.database_rows import write_rows
+from tests.support.kept_pictures import kept
 from tests.support.live_cluster import LiveCluster, live_cluster, log_in
 
 RATES = (0.02, 0.05, 0.1, 0.2)
@@ -25,6 +28,7 @@ BROKEN = Path(__file__).parent / "broken"
 STEADY = {"learning_rate": 0.02, "dropout": 0.1}
 LONG = "digits-wide-resnet, cosine schedule with warm-up, label smoothing 0.1, batch 4096, seed 3"
 LABELS = ("baseline", "digits-v2", "for the review", "cosine")
+KEPT = "--kept"
 STRETCH = 400
 """Factor that turns minutes into hours, so that the pictures show durations of real work."""
 TIMES = {
@@ -205,6 +209,10 @@ def settled(page: Page) -> None:
     expect(page.get_by_test_id("toast")).to_have_count(0)
 
 
+def file_name(name: str, theme: str, size: dict[str, int]) -> str:
+    return f"{name}-{theme}-{size['width']}.png"
+
+
 def draw(
     folder: Path,
     person: Visit,
@@ -214,29 +222,35 @@ def draw(
 ) -> int:
     """Makes the pictures of all widths and themes from one visit per page. Returns their number."""
     folder.mkdir(parents=True, exist_ok=True)
+    wanted = kept() if KEPT in selected else None
     count = 0
     # A context of its own, so that the policy of no page applies to it.
     blank = stranger.context.new_page()
     for name, (path, begin) in places.items():
-        if selected and not any(part in name for part in selected):
+        variants = [
+            (size, theme)
+            for size in (WIDE, NARROW)
+            for theme in ("light", "dark")
+            if wanted is None or file_name(name, theme, size) in wanted
+        ]
+        if not variants or (wanted is None and selected and not any(part in name for part in selected)):
             continue
         page = (stranger if name == "sign-in" else person).page(path)
         settled(page)
         if begin:
             begin(page)
-        for size in (WIDE, NARROW):
-            for theme in ("light", "dark"):
-                page.set_viewport_size(size)  # type: ignore[arg-type]
-                page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-                # The theme of the documentation follows the system by style sheets alone.
-                page.locator(f"[data-theme={theme}], [data-theme=auto]").wait_for()
-                settled(page)
-                # Curves are drawn on canvas in the frame after the change.
-                page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-                path_of = folder / f"{name}-{theme}-{size['width']}.png"
-                page.screenshot(path=path_of, animations="disabled", caret="hide")
-                shrink(path_of, blank)
-                count += 1
+        for size, theme in variants:
+            page.set_viewport_size(size)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            # The theme of the documentation follows the system by style sheets alone.
+            page.locator(f"[data-theme={theme}], [data-theme=auto]").wait_for()
+            settled(page)
+            # Curves are drawn on canvas in the frame after the change.
+            page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            path_of = folder / file_name(name, theme, size)
+            page.screenshot(path=path_of, animations="disabled", caret="hide")
+            shrink(path_of, blank)
+            count += 1
         page.close()
     return count
 

@@ -73,6 +73,33 @@ def test_no_duration_is_cut_off_in_the_list(cluster: LiveCluster, visitor: Calla
         assert row.get_by_role("gridcell").evaluate_all(cut) == []
 
 
+@pytest.mark.parametrize("state", ["COMPLETED", "CANCELED", "RUNNING", "STARTING"])
+def test_a_common_state_is_not_cut_off_in_a_list_that_fills_the_screen(
+    cluster: LiveCluster, visitor: Callable[..., Visit], state: str
+):
+    runs.quick(cluster, "of a common state", activate=False)
+
+    def in_that_state(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for row in body["experiments"]:
+            row["state"] = f"STATE_{state}"
+        route.fulfill(response=answer, json=body)
+
+    page = visitor().context.new_page()
+    page.route("**/detent/experiments/search", in_that_state)
+    columns = ("id", "name", "state", "progress", "searcherMetricsVal", "startTime", "ran", "description", "duration")
+    page.goto(f"{cluster.url}/?{'&'.join(f'col={column}' for column in columns)}")  # they fill a wide screen
+    word = page.get_by_role("grid", name="Experiments").get_by_test_id("state").first.get_by_text(state.lower())
+    # A part of a pixel is enough for an ellipsis, and scrollWidth is a whole number.
+    widths = word.evaluate("""word => {
+        const text = document.createRange();
+        text.selectNodeContents(word);
+        return [text.getBoundingClientRect().width, word.getBoundingClientRect().width];
+    }""")
+    assert widths[0] <= widths[1] + 0.01, widths
+
+
 def test_the_longest_state_ends_in_an_ellipsis_and_its_title_has_the_whole_word(
     cluster: LiveCluster, visitor: Callable[..., Visit]
 ):

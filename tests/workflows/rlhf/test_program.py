@@ -1,4 +1,4 @@
-"""``python3 -m apps.main`` takes the document's verbs and flags and passes them on to ``det rlhf``."""
+"""``python3 -m apps.main`` takes the verbs and flags of 2023 and passes them on to ``det rlhf``."""
 
 import os
 from pathlib import Path

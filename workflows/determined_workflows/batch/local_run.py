@@ -55,7 +55,7 @@ def next_id(records: Path) -> str:
 
 
 def output_path(record: JobRecord, id: str, host: str) -> Path:
-    """Returns the output file of a run: the pattern of the document with the local number."""
+    """Returns the output file of a run: the pattern of ammunk/hpc with the local number."""
     array, _, element = id.partition("_")
     text = record.output.replace("%%", "\0")
     for letter, value in (("%A", array), ("%a", element), ("%j", id), ("%N", host)):

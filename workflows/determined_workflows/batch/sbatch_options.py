@@ -23,7 +23,7 @@ REFUSED = {
     "comment": "det batch knows its jobs by it",
     "array": "--job-type sweep with --count N makes an array",
     "wrap": "the command is in the command file",
-    "output": "output files have the names of the document; see `det batch logs`",
+    "output": "output files have the names that ammunk/hpc gives them; see `det batch logs`",
     "error": "errors go to the output file",
     "chdir": "use --workdir",
     "parsable": "det batch prints the job",

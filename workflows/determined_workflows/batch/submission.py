@@ -234,7 +234,7 @@ def sbatch_words(record: JobRecord, array: str | None) -> list[str]:
 
 
 def output_pattern(project: Project, settings: JobSettings) -> str:
-    """Returns the pattern of the output file, with the names of the document."""
+    """Returns the pattern of the output file, with the names that ammunk/hpc gives."""
     number = {SWEEP: "%A_%a", DISTRIBUTED: "%N_%j"}.get(settings.kind, "%j")
     folder = str(project.outputs).replace("%", "%%")
     return f"{folder}/{settings.label}_{settings.exp_name}_{number}.out"

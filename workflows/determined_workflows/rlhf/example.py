@@ -1,4 +1,4 @@
-"""The project that ``det rlhf init`` writes: the modules of the document, and an experiment that runs as it is."""
+"""The project that ``det rlhf init`` writes: the modules that experiments import, and one that runs as it is."""
 
 from pathlib import Path
 

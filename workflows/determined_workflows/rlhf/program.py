@@ -1,4 +1,4 @@
-"""``python3 -m apps.main`` of a project, with the verbs and flags of the document: start, stop, find_config.
+"""``python3 -m apps.main`` of a project, with its verbs and flags: start, stop, find_config.
 
 ``start`` and ``stop`` call ``det rlhf`` under the same Python.
 """
@@ -21,7 +21,7 @@ RECOVER_MODES = ("disabled", "auto", "resume", "save")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a verb of the document, and returns its exit code."""
+    """Runs a verb of ``apps.main``, and returns its exit code."""
     args = _parser().parse_args(argv)
     try:
         return int(args.act(args))

@@ -65,7 +65,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   id: { title: "ID", width: 56, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
-    width: 240,
+    width: 228,
     draw: (row) => (
       <Link to={`/experiments/${row.id}`} title={escapeControl(row.name)}>
         {escapeControl(row.name) || `experiment ${row.id}`}
@@ -79,7 +79,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   state: {
     title: "State",
-    width: 122,
+    width: 134,
     draw: (row) =>
       (row.failure ?? row.note) ? (
         <span title={escapeControl(row.failure ?? row.note ?? "")}>
