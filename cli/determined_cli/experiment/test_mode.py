@@ -3,6 +3,7 @@
 import random
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -10,7 +11,7 @@ import yaml
 from determined.client import checkpoints, submissions
 from determined.client.paging import items
 from determined.client.session import Session
-from determined.config import ExperimentConfig, yaml_source
+from determined.config import Checked, ExperimentConfig
 from determined.searcher.sampling import first_point
 from determined_cli import logs
 from determined_cli.reconnect import Reconnector
@@ -23,9 +24,9 @@ from determined_cli.output.states import displayed, has_ended, shown
 POLL_SECONDS = 0.2
 
 
-def reduced(text: str, config: ExperimentConfig) -> str:
+def reduced(submitted: Mapping[str, Any], config: ExperimentConfig) -> str:
     """Returns the configuration of the test: one batch, one validation, sampled hyperparameters, no restarts."""
-    data: dict[str, Any] = dict(yaml_source.read(text).data)
+    data = dict(submitted)
     searcher = config.to_json()["searcher"]
     storage = data.get("checkpoint_storage")
     rng = random.Random(config.reproducibility.experiment_seed)
@@ -48,10 +49,11 @@ def reduced(text: str, config: ExperimentConfig) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
-def submit(session: Session, body: dict[str, Any], packed: "Packed", config: ExperimentConfig) -> int:
+def submit(session: Session, body: dict[str, Any], packed: "Packed", checked: Checked) -> int:
     """Validates the configuration as it is, creates the reduced experiment, and returns its id."""
     session.post("/api/v1/experiments", {**body, "validateOnly": True})
-    reduced_body = {**body, "config": reduced(str(body["config"]), config), "activate": True}
+    assert checked.config is not None
+    reduced_body = {**body, "config": reduced(checked.submitted, checked.config), "activate": True}
     answer = submissions.create(session, reduced_body, packed)
     return int(answer["experiment"]["id"])
 

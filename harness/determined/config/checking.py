@@ -27,12 +27,21 @@ MAX_ERRORS = 100
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of a check. ``config`` is None if and only if there are errors."""
+    """The result of a check.
+
+    Attributes:
+        config: the completed configuration; None if and only if there are errors.
+        submitted: the content of the text alone, without defaults.
+        without_containers: warnings that hold only where no agent runs tasks in containers. They are among
+            ``diagnostics`` too, unless the check was told that the cluster has such agents.
+    """
 
     name: str
     diagnostics: tuple[Diagnostic, ...]
     config: ExperimentConfig | None
     lines: tuple[str, ...] = field(repr=False, default=())
+    submitted: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    without_containers: tuple[Diagnostic, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -85,14 +94,15 @@ def check(
         schema_check.check(own, merged),
         cross_field_rules.check(merged),
         entrypoint_check.check(merged),
-        support.check(own, merged, has_containers=has_containers),
+        support.check(own, merged),
     )
     findings = _up_to_limit(itertools.chain(*rules))
     config = None
     if not found and not any(each.severity == "error" for each in findings):
         config = _build(merged, findings)
-    found += [_placed(each, document) for each in findings]
-    return Checked(name, tuple(_ordered(found)), config, lines)
+    found += [_placed(each, document) for each in findings if not (has_containers and each.without_containers)]
+    without_containers = tuple(_ordered([_placed(each, document) for each in findings if each.without_containers]))
+    return Checked(name, tuple(_ordered(found)), config, lines, document.data, without_containers)
 
 
 def check_changes(changes: Mapping[str, Any]) -> list[Finding]:

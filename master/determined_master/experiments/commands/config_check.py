@@ -28,7 +28,7 @@ def check_config(
     """Checks a configuration and returns it as plain data, which is cheap to send between processes."""
     checked = check(text, name=name, defaults=defaults, has_containers=has_containers, pools=pools)
     config = checked.config.to_json() if checked.config is not None else None
-    return CheckedConfig(replace(checked, config=None), config)
+    return CheckedConfig(replace(checked, config=None, submitted={}), config)
 
 
 def with_findings(found: CheckedConfig, text: str, findings: Sequence[Finding]) -> CheckedConfig:
