@@ -20,6 +20,7 @@ from determined_master.db.models import (
     TaskRow,
     TrialRow,
 )
+from determined_master.db.named_columns import columns_of
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 
@@ -87,9 +88,19 @@ async def waits(session: ReadSession) -> list[Wait]:
     is_active = or_(TrialRow.state == TrialState.ACTIVE, and_(TrialRow.id.is_(None), TaskRow.state == TaskState.ACTIVE))
     can_build = and_(AgentRow.enabled.is_(True), AgentRow.draining.is_(False), AgentRow.lost.is_(False))
     query = (
-        select(EnvironmentWaitRow.task_id, EnvironmentWaitRow.agent_id, EnvironmentWaitRow.environment_key)
-        .add_columns(EnvironmentWaitRow.allocation_id, EnvironmentWaitRow.build_id, build.c.state)
-        .add_columns(EnvironmentWaitRow.is_over, and_(is_active, AgentRow.id.is_not(None), can_build))
+        select(
+            *columns_of(
+                Wait,
+                task_id=EnvironmentWaitRow.task_id,
+                agent_id=EnvironmentWaitRow.agent_id,
+                key=EnvironmentWaitRow.environment_key,
+                allocation_id=EnvironmentWaitRow.allocation_id,
+                build_id=EnvironmentWaitRow.build_id,
+                build_state=build.c.state,
+                is_over=EnvironmentWaitRow.is_over,
+                is_wanted=and_(is_active, AgentRow.id.is_not(None), can_build),
+            )
+        )
         .join(TaskRow, TaskRow.id == EnvironmentWaitRow.task_id)
         .join(AllocationRow, AllocationRow.id == EnvironmentWaitRow.allocation_id)
         .outerjoin(TrialRow, TrialRow.task_id == EnvironmentWaitRow.task_id)
@@ -97,7 +108,8 @@ async def waits(session: ReadSession) -> list[Wait]:
         .outerjoin(build, build.c.id == EnvironmentWaitRow.build_id)
         .order_by(AllocationRow.created_at, EnvironmentWaitRow.task_id)
     )
-    return [Wait._make([*row[:-1], bool(row[-1])]) for row in await session.execute(query)]
+    found = [Wait(*row) for row in await session.execute(query)]
+    return [wait._replace(is_wanted=bool(wait.is_wanted)) for wait in found]  # NULL where the agent is gone
 
 
 async def building_for(session: ReadSession, task_ids: Collection[str]) -> dict[str, Building]:

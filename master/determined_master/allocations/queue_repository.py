@@ -10,6 +10,7 @@ from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master import notifications
 from determined_master.db.base import table_of
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow, TrialRow
+from determined_master.db.named_columns import columns_of
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, notify
 
@@ -47,28 +48,31 @@ class Queued(NamedTuple):
 
 _QUEUED = (
     select(
-        AllocationRow.id,
-        AllocationRow.task_id,
-        TaskRow.kind,
-        TaskRow.job_id,
-        AllocationRow.pool,
-        AllocationRow.slots,
-        AllocationRow.single_agent,
-        AllocationRow.agent_id,
-        AllocationRow.groups,
-        JobRow.priority,
-        JobRow.weight,
-        JobRow.max_slots,
-        JobRow.position,
-        AllocationRow.created_at,
-        AllocationRow.user_id,
-        AllocationRow.waiting,
-        AllocationRow.preempt_requested_at,
-        AllocationRow.kill_requested_at,
-        AllocationRow.preempted_for,
-        TrialRow.id,
-        TrialRow.experiment_id,
-        AllocationRow.state,
+        *columns_of(
+            Queued,
+            id=AllocationRow.id,
+            task_id=AllocationRow.task_id,
+            kind=TaskRow.kind,
+            job_id=TaskRow.job_id,
+            pool=AllocationRow.pool,
+            slots=AllocationRow.slots,
+            single_agent=AllocationRow.single_agent,
+            agent_id=AllocationRow.agent_id,
+            groups=AllocationRow.groups,
+            priority=JobRow.priority,
+            weight=JobRow.weight,
+            max_slots=JobRow.max_slots,
+            position=JobRow.position,
+            created_at=AllocationRow.created_at,
+            user_id=AllocationRow.user_id,
+            waiting=AllocationRow.waiting,
+            preempt_requested_at=AllocationRow.preempt_requested_at,
+            kill_requested_at=AllocationRow.kill_requested_at,
+            preempted_for=AllocationRow.preempted_for,
+            trial_id=TrialRow.id,
+            experiment_id=TrialRow.experiment_id,
+            state=AllocationRow.state,
+        )
     )
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)
     .join(JobRow, JobRow.id == TaskRow.job_id)

@@ -91,7 +91,7 @@ async def cells(
 ) -> dict[int, dict[str, float | str | bool | None]]:
     """Returns each experiment's value of each column; null if it has none."""
     name_ids = {stored.name_id for stored in columns.values()}
-    query: Any = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
+    query: Any = select(V.experiment_id, V.name_id, *(getattr(V, name) for name in Value.__slots__)).where(
         V.name_id.in_(name_ids), V.experiment_id.in_(experiment_ids)
     )
     rows = (await session.execute(query)).all() if columns else []

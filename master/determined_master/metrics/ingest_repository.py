@@ -196,11 +196,9 @@ class LoadedTrial(NamedTuple):
     must_stop: bool
 
 
+_OF_EXPERIMENT = ("searcher_metric", "smaller_is_better")
 _LOAD = (
-    select(_T.c.id, _T.c.experiment_id, _T.c.run_id, _T.c.run_start_steps)
-    .add_columns(_T.c.reported_run_id, _T.c.steps_completed, _X.c.searcher_metric, _X.c.smaller_is_better)
-    .add_columns(_T.c.summary_metrics, _T.c.best_validation_id, _T.c.latest_validation_id, _T.c.searcher_metric_value)
-    .add_columns(_T.c.last_report_at, _T.c.health_warning, _T.c.must_stop)
+    select(*(_X.c[name] if name in _OF_EXPERIMENT else _T.c[name] for name in LoadedTrial._fields))
     .join(_X, _X.c.id == _T.c.experiment_id)
     .where(_T.c.id.in_(bindparam("ids", expanding=True)))
 )

@@ -10,6 +10,7 @@ from determined.states import TrialState
 from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, TrialRow
+from determined_master.db.named_columns import columns_of
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
 
@@ -60,8 +61,19 @@ async def due(session: ReadSession, after: int = 0) -> list[DueTrial]:
 
 
 _DUE = Prepared(
-    select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
-    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, TrialRow.must_stop, _HAS_OPEN.label("has_open"))
+    select(
+        *columns_of(
+            DueTrial,
+            trial_id=TrialRow.id,
+            experiment_id=TrialRow.experiment_id,
+            task_id=TrialRow.task_id,
+            state=TrialRow.state,
+            retry_at=TrialRow.retry_at,
+            is_invalid=TrialRow.invalid_hp,
+            must_stop=TrialRow.must_stop,
+            has_open=_HAS_OPEN.label("has_open"),
+        )
+    )
     .where(
         TrialRow.id > bindparam("after"),
         TrialRow.state.in_(_LIVE),
