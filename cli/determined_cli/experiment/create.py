@@ -18,10 +18,10 @@ from determined_cli.terminal.messages import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from determined.config import Checked
+    from determined.config import CheckResult
     from determined.config.diagnostics import Diagnostic
     from determined.config.overrides import Overridden
-    from determined.context import Packed
+    from determined.context import ContextArchive
 
 STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 """A placeholder: the master fills in its own storage, so a configuration without one is not incomplete."""
@@ -81,7 +81,9 @@ def create(args: Namespace) -> int:
     return _submit(session, body, written, args, packed)
 
 
-def _test(session: Session, body: dict[str, Any], written: Configuration, checked: Checked, packed: Packed) -> int:
+def _test(
+    session: Session, body: dict[str, Any], written: Configuration, checked: CheckResult, packed: ContextArchive
+) -> int:
     from determined_cli.experiment import test_mode
 
     try:
@@ -111,7 +113,11 @@ def fork(args: Namespace) -> int:
 
 
 def _submit(
-    session: Session, body: dict[str, Any], written: Configuration, args: Namespace, packed: Packed | None = None
+    session: Session,
+    body: dict[str, Any],
+    written: Configuration,
+    args: Namespace,
+    packed: ContextArchive | None = None,
 ) -> int:
     try:
         answer = submissions.create(session, body, packed)
@@ -167,7 +173,7 @@ def changed(name: str, text: str, changes: list[str]) -> Configuration:
     return Configuration(name, overridden.text, overridden)
 
 
-def checked_config(written: Configuration) -> Checked:
+def checked_config(written: Configuration) -> CheckResult:
     """Checks the configuration and prints what it found. Raises ConfigError if there are errors.
 
     The only check of a creation in this process: what follows takes its result.
@@ -184,7 +190,9 @@ def checked_config(written: Configuration) -> Checked:
     return checked
 
 
-def _warn_of_cluster(session: Session, written: Configuration, checked: Checked, *, has_project: bool = False) -> None:
+def _warn_of_cluster(
+    session: Session, written: Configuration, checked: CheckResult, *, has_project: bool = False
+) -> None:
     """Prints the warnings about what this cluster's agents do not support, and about a project that it does not have.
     Remembers a configuration that no cluster would warn about. ``has_project``: the command line names one instead."""
     from determined.config.diagnostics import Diagnostic

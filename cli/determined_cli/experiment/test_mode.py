@@ -11,15 +11,15 @@ import yaml
 from determined.client import checkpoints, submissions
 from determined.client.paging import items
 from determined.client.session import Session
-from determined.config import Checked, ExperimentConfig
+from determined.config import CheckResult, ExperimentConfig
 from determined.searcher.sampling import first_point
 from determined_cli import logs
 from determined_cli.reconnect import Reconnector
 from determined_cli.terminal.messages import INTERRUPTED, say
 
 if TYPE_CHECKING:
-    from determined.context import Packed
-from determined_cli.output.states import displayed, has_ended, shown
+    from determined.context import ContextArchive
+from determined_cli.output.states import display_state, has_ended, without_prefix
 
 POLL_SECONDS = 0.2
 
@@ -49,7 +49,7 @@ def reduced(submitted: Mapping[str, Any], config: ExperimentConfig) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
-def submit(session: Session, body: dict[str, Any], packed: "Packed", checked: Checked) -> int:
+def submit(session: Session, body: dict[str, Any], packed: "ContextArchive", checked: CheckResult) -> int:
     """Validates the configuration as it is, creates the reduced experiment, and returns its id."""
     session.post("/api/v1/experiments", {**body, "validateOnly": True})
     assert checked.config is not None
@@ -84,7 +84,7 @@ def _until_end(reconnector: Reconnector, experiment_id: int) -> tuple[str, int |
     while True:
         trials = reconnector.call(lambda: list(items(session, f"{path}/trials", "trials", limit=1)))
         experiment = reconnector.call(lambda: session.get(path)["experiment"])
-        line = f"experiment {experiment_id}: {shown(displayed(experiment)).lower()}"
+        line = f"experiment {experiment_id}: {without_prefix(display_state(experiment)).lower()}"
         if trials:
             trial_id = int(trials[0]["id"])
             line = _progress(trials[0])
@@ -92,12 +92,12 @@ def _until_end(reconnector: Reconnector, experiment_id: int) -> tuple[str, int |
             say(line)
             last = line
         if has_ended(experiment["state"]):
-            return shown(experiment["state"]), trial_id
+            return without_prefix(experiment["state"]), trial_id
         time.sleep(POLL_SECONDS)
 
 
 def _progress(trial: dict[str, Any]) -> str:
-    parts = [f"trial {trial['id']}: {shown(displayed(trial)).lower()}"]
+    parts = [f"trial {trial['id']}: {without_prefix(display_state(trial)).lower()}"]
     if trial.get("runnerState"):
         parts.append(str(trial["runnerState"]))
     steps, stored = int(trial.get("totalBatchesProcessed") or 0), int(trial.get("checkpointCount") or 0)

@@ -26,7 +26,7 @@ MAX_ERRORS = 100
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """The result of a check.
 
     Attributes:
@@ -62,7 +62,7 @@ def check(
     now: float | None = None,
     has_containers: bool = False,
     pools: PoolLayers | None = None,
-) -> Checked:
+) -> CheckResult:
     """Checks a configuration and fills in what it leaves open.
 
     ``defaults`` are merged under the text, the first wins. ``seed`` makes the default name the same each time;
@@ -84,7 +84,7 @@ def check(
         for each in document.problems[:MAX_ERRORS]
     ]
     if not document.is_readable:
-        return Checked(name, tuple(_ordered(found)), None, lines)
+        return CheckResult(name, tuple(_ordered(found)), None, lines)
     own = without_nulls(with_whole_numbers(document.data, ExperimentConfig))
     merged = own
     of_pool = pools.below(own, "slots_per_trial", ExperimentConfig.model_fields) if pools else {}
@@ -102,7 +102,7 @@ def check(
         config = _build(merged, findings)
     found += [_placed(each, document) for each in findings if not (has_containers and each.without_containers)]
     without_containers = tuple(_ordered([_placed(each, document) for each in findings if each.without_containers]))
-    return Checked(name, tuple(_ordered(found)), config, lines, document.data, without_containers)
+    return CheckResult(name, tuple(_ordered(found)), config, lines, document.data, without_containers)
 
 
 def check_changes(changes: Mapping[str, Any]) -> list[Finding]:

@@ -18,7 +18,7 @@ MAX_START_NOTES = 10
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
 
 
-class Queued(NamedTuple):
+class QueuedAllocation(NamedTuple):
     """An allocation that has not ended, with its job."""
 
     id: str
@@ -49,7 +49,7 @@ class Queued(NamedTuple):
 _QUEUED = (
     select(
         *columns_of(
-            Queued,
+            QueuedAllocation,
             id=AllocationRow.id,
             task_id=AllocationRow.task_id,
             kind=TaskRow.kind,
@@ -83,15 +83,15 @@ _ALL = Prepared(_QUEUED.where(_LIVE))
 _OF_IDS = Prepared(_QUEUED.where(_LIVE, AllocationRow.id.in_(bindparam("allocation_ids", expanding=True))))
 
 
-async def live(session: ReadSession, page: int) -> AsyncIterator[list[Queued]]:
+async def live(session: ReadSession, page: int) -> AsyncIterator[list[QueuedAllocation]]:
     """Yields all allocations that have not ended, in no order, ``page`` at a time."""
     async for rows in _ALL.pages(session, page):
-        yield [Queued(*row) for row in rows]
+        yield [QueuedAllocation(*row) for row in rows]
 
 
-async def live_of(session: ReadSession, ids: Sequence[str]) -> list[Queued]:
+async def live_of(session: ReadSession, ids: Sequence[str]) -> list[QueuedAllocation]:
     """Returns those of the allocations that have not ended."""
-    return [Queued(*row) for row in await _OF_IDS.rows(session, allocation_ids=ids)]
+    return [QueuedAllocation(*row) for row in await _OF_IDS.rows(session, allocation_ids=ids)]
 
 
 _OF_JOBS = Prepared(
@@ -109,7 +109,7 @@ async def live_of_jobs(session: ReadSession, job_ids: Sequence[str], page: int) 
     return found
 
 
-class Progress(NamedTuple):
+class AttemptProgress(NamedTuple):
     """How far a trial has come in this attempt."""
 
     id: str
@@ -130,11 +130,11 @@ _PROGRESS = Prepared(
 )
 
 
-async def progress(session: ReadSession, pool: str, page: int) -> dict[str, Progress]:
+async def progress(session: ReadSession, pool: str, page: int) -> dict[str, AttemptProgress]:
     """Returns how far the running trials of a pool have come, by allocation."""
-    found: dict[str, Progress] = {}
+    found: dict[str, AttemptProgress] = {}
     async for rows in _PROGRESS.pages(session, page, pool=pool):
-        found.update((row[0], Progress(*row)) for row in rows)
+        found.update((row[0], AttemptProgress(*row)) for row in rows)
     return found
 
 
@@ -183,7 +183,7 @@ def _concerned(job_id: str | None, task_ids: Collection[str]) -> ColumnElement[b
 _ROWS = table_of(AllocationRow)
 _SET_WAITING: Prepared[()] = Prepared(
     update(_ROWS)
-    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
+    .where(_ROWS.c.id == bindparam("allocation"), _ROWS.c.state == AllocationState.PENDING)
     .values(waiting=bindparam("text"))
 )
 
@@ -192,7 +192,7 @@ async def set_waiting(session: WriteSession, reasons: Mapping[str, str]) -> None
     """Stores why allocations wait, by their ids, in one statement. Those that are no longer pending are unchanged."""
     if not reasons:
         return
-    await _SET_WAITING.execute(session, [{"of_id": name, "text": text} for name, text in reasons.items()])
+    await _SET_WAITING.execute(session, [{"allocation": name, "text": text} for name, text in reasons.items()])
     notify(session, notifications.CLUSTER, *(notifications.task(name.rpartition(".")[0]) for name in reasons))
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from determined.link.isolation import Isolation
 from determined_master.db.session import Database
 from determined_master.metric_series import repository
-from determined_master.metric_series.repository import Due
+from determined_master.metric_series.repository import TrialToPack
 from determined_master.metric_series.series_packer import MIN_POINTS, MIN_POINTS_AT_END, SeriesPacker
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class PackingLoop:
         # If none could be packed there is no work until a failed one may be tried again.
         return 0.0 if packed else self._items.seconds_left()
 
-    async def _due(self) -> Sequence[Due]:
+    async def _due(self) -> Sequence[TrialToPack]:
         async with self._database.read() as session:
             newest = await repository.newest_report(session)
             self._looks += 1

@@ -11,7 +11,7 @@ from determined.link.isolation import SharedFailure
 from determined_master.db.session import Database
 from determined_master.metric_series import repository
 from determined_master.metric_series.downsampling import FACTORS, SIZE, reduce
-from determined_master.metric_series.repository import Cursor, Due, Report, Stored
+from determined_master.metric_series.repository import Cursor, Report, StoredSeries, TrialToPack
 from determined_master.metric_series.series_points import Points, dump, load, points_of
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class SeriesPacker:
         self._database = database
         self._least_at_end = least_at_end
 
-    def is_short(self, due: Due) -> bool:
+    def is_short(self, due: TrialToPack) -> bool:
         """Returns True for an ended trial with so few reports that they stay unpacked."""
         return due.has_ended and due.waiting < self._least_at_end
 
@@ -129,13 +129,13 @@ def _made(
     trial_id: int,
     until: int,
     fresh: dict[tuple[str, str], _Fresh],
-    known: dict[tuple[str, str], Stored],
+    known: dict[tuple[str, str], StoredSeries],
     before: dict[int, tuple[int, bytes]],
-) -> list[tuple[Stored, list[dict[str, Any]]]]:
+) -> list[tuple[StoredSeries, list[dict[str, Any]]]]:
     """Returns each series to store, and its chunks from the first changed one on."""
-    made: list[tuple[Stored, list[dict[str, Any]]]] = []
+    made: list[tuple[StoredSeries, list[dict[str, Any]]]] = []
     for (group, name), more in fresh.items():
-        row = known.get((group, name)) or Stored(0, trial_id, group, name, 0, 0)
+        row = known.get((group, name)) or StoredSeries(0, trial_id, group, name, 0, 0)
         # Some may be packed already: a step was interrupted, or rows were archived.
         skipped = next((i for i, metric_id in enumerate(more.ids) if metric_id > row.packed_id), len(more.ids))
         points, ids = more.points.part(skipped, len(more.ids)), more.ids[skipped:]

@@ -30,7 +30,7 @@ class DueTrial(NamedTuple):
     """True if one of its attempts lives or is not settled."""
 
 
-class Stopped(NamedTuple):
+class StoppedTrial(NamedTuple):
     """A stopping trial whose attempts are settled."""
 
     trial_id: int
@@ -99,7 +99,7 @@ _WANTING = Prepared(
 )
 
 
-async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[Stopped]:
+async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[StoppedTrial]:
     """Returns the stopping trials, of all or of some, whose attempts have all ended and are settled."""
     query = (
         select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
@@ -108,4 +108,4 @@ async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None
     )
     if trial_ids is not None:
         query = query.where(TrialRow.id.in_(trial_ids))
-    return [Stopped(*row) for row in await session.execute(query)]
+    return [StoppedTrial(*row) for row in await session.execute(query)]

@@ -1,12 +1,12 @@
 """Results of checks that wait for the creation of their experiment."""
 
-from determined.config import Checked
+from determined.config import CheckResult
 from determined_master.experiments.commands.config_check import CheckedConfig
 from determined_master.experiments.commands.recent_checks import MAX_AGE_SECONDS, MAX_CHECKS, RecentChecks
 
 
 def result(name: str) -> CheckedConfig:
-    return CheckedConfig(Checked(name, (), None), {"name": name})
+    return CheckedConfig(CheckResult(name, (), None), {"name": name})
 
 
 def test_a_result_is_taken_once_and_for_the_kind_of_cluster_that_it_was_checked_for() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from determined.config import Checked, check
+from determined.config import CheckResult, check
 from determined.config.checking import located
 from determined.config.findings import Finding
 from determined.config.pool_layers import PoolLayers
@@ -14,7 +14,7 @@ from determined.config.pool_layers import PoolLayers
 class CheckedConfig:
     """``checked`` has the diagnostics only; ``config`` is the effective configuration, None if there are errors."""
 
-    checked: Checked
+    checked: CheckResult
     config: dict[str, Any] | None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from determined.config import Checked
+from determined.config import CheckResult
 from determined.config.config_merge import merge
 from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
 from determined.config.search_plan import IN_TASK
@@ -320,7 +320,7 @@ class Creator:
         )
 
 
-def _warnings_of_projects(checked: Checked, *, without: bool) -> list[str]:
+def _warnings_of_projects(checked: CheckResult, *, without: bool) -> list[str]:
     """``without``: none, because the submission itself says the project."""
     found = [each for each in checked.diagnostics if each.code == cluster_check.NO_PROJECT]
     return [] if without else [f"{each.message}; {each.hint}" for each in found]
