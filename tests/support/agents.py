@@ -71,7 +71,13 @@ async def agent_on(
         agent_settings, "agent-1", device_slots, TOKEN, cluster_folders=lambda: memory.cluster_folders
     )
     daemon = Daemon(
-        agent_settings, TOKEN, memory, device_slots, driver or runtime.driver, runtime.hooks, build_command=build_command
+        agent_settings,
+        TOKEN,
+        memory,
+        device_slots,
+        driver or runtime.driver,
+        runtime.hooks,
+        build_command=build_command,
     )
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())
