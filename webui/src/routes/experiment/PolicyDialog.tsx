@@ -67,8 +67,8 @@ export function PolicyDialog({ experiment, onClose }: Props) {
     return (
       <Dialog open onClose={() => setConfirming(false)} title={`Delete ${counted(deleted.length)}?`}>
         <p>
-          {counted(deleted.length)} of experiment {id} with {bytes(sizeOf(deleted))} {deleted.length === 1 ? "is" : "are"}{" "}
-          deleted for good.
+          {counted(deleted.length)} of experiment {id} with {bytes(sizeOf(deleted))}{" "}
+          {deleted.length === 1 ? "is" : "are"} deleted for good.
         </p>
         <div className={dialogStyles.foot}>
           <Button onClick={() => setConfirming(false)} autoFocus>
