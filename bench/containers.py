@@ -22,10 +22,10 @@ from determined.link.run_folder import RunFolder
 from determined_agent.devices import find_slots
 from determined_agent.drivers import docker_config
 from determined_agent.drivers.docker import name_of
-from determined_agent.drivers.driver import Launch
+from determined_agent.drivers.driver import ContainerLaunch
 from determined_agent.drivers.engine import Engine, EngineError
 from determined_agent.environments.harness_copy import keep_shim
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.images.image_store import DEFAULT_IMAGES
 from determined_agent.runtime import Runtime, make_runtime
 from determined_agent.settings import Settings
@@ -98,14 +98,16 @@ async def _packages_part(engine: Engine, runtime: Runtime, data: Path) -> float:
     return await engine.call(work)
 
 
-async def _launch(runtime: Runtime, data: Path) -> Launch:
+async def _launch(runtime: Runtime, data: Path) -> ContainerLaunch:
     folder = RunFolder(data / "runs" / uuid.uuid4().hex)
     folder.make()
     spec = ContainerSpec(task_id="1.bench", slots=[0], environment={}, entrypoint="sleep 60")
-    draft = Draft(folder.path.name, spec, folder)
+    draft = ContainerPlan(folder.path.name, spec, folder)
     for hook in runtime.hooks:
         await hook.do(draft)
-    return Launch(folder, ("sleep", "60"), draft.environment, draft.workdir, tuple(draft.mounts), draft.container)
+    return ContainerLaunch(
+        folder, ("sleep", "60"), draft.environment, draft.workdir, tuple(draft.mounts), draft.container
+    )
 
 
 def _first_batches(rounds: int) -> Figure:

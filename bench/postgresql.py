@@ -20,7 +20,7 @@ from determined.client.session import Session
 from determined_master.db.engine import make_group_engine
 from determined_master.db.models.base import to_micros
 from determined_master.logs import repository as log_repository
-from determined_master.logs.line import Line
+from determined_master.logs.line import LogLine
 from determined_master.metrics import ingest_repository
 from determined_master.metrics.report import Report
 
@@ -90,7 +90,7 @@ def _insert_reports(connection: Connection, reports: Sequence[Report]) -> None:
 
 def _logged(url: str, task: str) -> float:
     """Returns log lines stored per second."""
-    line = Line(task, "step 1200 of 90000: loss 0.123456, accuracy 0.91, 1.3 s a batch", datetime.now(UTC), "INFO")
+    line = LogLine(task, "step 1200 of 90000: loss 0.123456, accuracy 0.91, 1.3 s a batch", datetime.now(UTC), "INFO")
     return _stored(url, log_repository.insert_lines, [line.values() | {"is_error": False} for _ in range(COUNT)])
 
 

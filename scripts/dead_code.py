@@ -15,7 +15,7 @@ MORE_PATHS = ("workflows/determined_workflows", "cli/determined_cli", "bench", "
 KINDS = ("function", "class", "method", "property")
 PUBLIC = re.compile(
     r"harness/determined/(core|keras|pytorch|experimental|[^/]+\.py$)|^workflows/.*/examine\.py$|^bench/trials/|^migrations/"
-    r"|rlhf/task/(config|data|dataflow|language_models|model|named_array|queries|yaml_config)\.py$"
+    r"|rlhf/task/(array_tree|config|data|dataflow|language_models|model|queries|worker_config|yaml_config)\.py$"
 )
 """Called by users' code, or by our own trainer through their classes; tests/harness tests each public name."""
 DECORATORS = ["@*router.*", "@*validator*", "@*serializer*", "@app.*", "@event.*", "@compiles*"]

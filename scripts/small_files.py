@@ -40,6 +40,7 @@ REASONS: Mapping[str, str] = {
     "determined_master.api.stream_admission": "each ASGI middleware has a module of its own",
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
     "determined_master.providers.states": "every feature has its table of transitions in a module `states`",
+    "determined_master.loops.storage": "each loop has a module of its own",
 }
 
 

@@ -18,9 +18,9 @@ from determined.link.messages import (
 )
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
-from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
-from determined_agent.hooks.hook import Draft, Hook, say
-from determined_agent.hooks.identity import hand_over
+from determined_agent.drivers.driver import ContainerLaunch, Driver, NotStarted, RunEnd, SystemFailure
+from determined_agent.hooks.hook import ContainerPlan, Hook, log_line
+from determined_agent.hooks.identity import hand_over_folder
 from determined_agent.output.exit_report import bounded, exit_of, log_text, masked
 from determined_agent.output.shipper import OutputShipper
 from determined_agent.reconcile import Known
@@ -32,7 +32,7 @@ from determined_launch.out_of_space import is_out_of_space
 logger = logging.getLogger(__name__)
 
 DISK_RETRY_SECONDS = 5.0
-Boot = Callable[[Draft], tuple[str, ...]]
+CommandBuilder = Callable[[ContainerPlan], tuple[str, ...]]
 
 
 class Container:
@@ -45,11 +45,11 @@ class Container:
         *,
         driver: Driver,
         hooks: Sequence[Hook],
-        boot: Boot,
+        build_command: CommandBuilder,
         shipper: OutputShipper,
         on_change: Callable[[bool], None],
         send_reports: Callable[[], Awaitable[object]],
-        may_report: Callable[[Ended], Awaitable[None]] | None = None,
+        may_report: Callable[[RunEnd], Awaitable[None]] | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         """Creates the container.
@@ -59,7 +59,7 @@ class Container:
             record: what the master desires, and what this agent has decided.
             driver: runs it.
             hooks: prepare it, in this order.
-            boot: returns its command.
+            build_command: returns its command.
             shipper: sends its output.
             on_change: called after each change; True if somebody waits for it.
             send_reports: sends the reports that the task left when it ended.
@@ -72,15 +72,15 @@ class Container:
         self._spec = ContainerSpec.model_validate(record["spec"])
         self._driver = driver
         self._hooks = tuple(hooks)
-        self._boot = boot
+        self._build_command = build_command
         self._shipper = shipper
         self._on_change = on_change
-        self._draft = self._new_draft()
+        self._plan = self._new_plan()
         self._is_ready = folder.order.exists() and self._knows_rendezvous()
         self._send_reports = send_reports
         self._may_report = may_report
         self._mask = mask
-        self._preparing: asyncio.Task[Launch] | None = None
+        self._preparing: asyncio.Task[ContainerLaunch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
         self._is_stopping = folder.stop.exists()
         # A state never moves back, not even over a restart of the agent.
@@ -105,8 +105,8 @@ class Container:
             output_done=self.state.is_terminal and self._shipper.is_done,
             is_ready=self._is_ready,
             runtime_id=self._driver.runtime_id(self.folder)[:MAX_RUNTIME_ID],
-            needed_environment="" if self.state.is_terminal else self._draft.needed_environment,
-            start_note=self._draft.start_note[:MAX_START_NOTE],
+            needed_environment="" if self.state.is_terminal else self._plan.needed_environment,
+            start_note=self._plan.start_note[:MAX_START_NOTE],
         )
 
     def take_last_output(self) -> OutputBatch | None:
@@ -153,21 +153,21 @@ class Container:
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             await asyncio.to_thread(self._record_exit, self.exit)
             await self._shipper.finish(with_report=True)
-            self._move(ContainerState.TERMINATED, is_awaited=True)
+            self._move(ContainerState.TERMINATED, is_urgent=True)
             # Last: the next task waits for the slots, and not for the removal of files.
             await self._undo(self._hooks)
             return
         await self._shipper.finish()
-        self._move(ContainerState.TERMINATED, is_awaited=True)
+        self._move(ContainerState.TERMINATED, is_urgent=True)
 
     def _record_exit(self, ended: ContainerExit) -> None:
         """Writes the end into the log and into the record. Blocking: a task may have filled the folder of its log."""
         try:
             left = self._left_files()
             if left:
-                say(self.folder, left, "INFO")
+                log_line(self.folder, left, "INFO")
             if ended.message:
-                say(self.folder, log_text(ended), "ERROR")
+                log_line(self.folder, log_text(ended), "ERROR")
         except Exception:
             logger.exception("cannot write the end of a container into its log", extra=self._ids)
         try:
@@ -184,29 +184,29 @@ class Container:
             return ""
         return find_left(self.folder.workdir, since).text()
 
-    async def _until_end(self) -> Ended:
+    async def _until_end(self) -> RunEnd:
         try:
             if not self.folder.order.exists():
                 launch = await self._prepare()
                 if launch is None:
-                    return Ended("stopped")
+                    return RunEnd("stopped")
                 self._move(ContainerState.STARTING)
                 if not await self._start(launch):
-                    return Ended("stopped")
+                    return RunEnd("stopped")
             self._is_ready = self._knows_rendezvous()
-            self._move(ContainerState.RUNNING, is_awaited=not self._is_ready)
+            self._move(ContainerState.RUNNING, is_urgent=not self._is_ready)
             if self._is_stopping:
                 self._driver.stop(self.folder)
             return await self._driver.wait(self.folder)
         except NotStarted as problem:
-            return Ended("failed_to_start", message=str(problem))
+            return RunEnd("failed_to_start", message=str(problem))
         except SystemFailure as problem:
-            return Ended("system", message=str(problem))
+            return RunEnd("system", message=str(problem))
         except Exception as problem:
             logger.exception("container failed", extra=self._ids)
-            return Ended("system", message=f"the agent failed: {type(problem).__name__}: {problem}")
+            return RunEnd("system", message=f"the agent failed: {type(problem).__name__}: {problem}")
 
-    async def _start(self, launch: Launch) -> bool:
+    async def _start(self, launch: ContainerLaunch) -> bool:
         """Starts the process; retries while the disk is full. Returns False if the container was stopped before."""
         while not self._is_stopping:
             try:
@@ -219,7 +219,7 @@ class Container:
             await asyncio.sleep(DISK_RETRY_SECONDS)
         return False
 
-    async def _prepare(self) -> Launch | None:
+    async def _prepare(self) -> ContainerLaunch | None:
         """Returns the launch; None if the container was stopped before."""
         if self._is_stopping:
             return None
@@ -236,7 +236,7 @@ class Container:
             self._preparing = None
         return None if self._is_stopping else launch
 
-    async def _run_hooks(self) -> Launch:
+    async def _run_hooks(self) -> ContainerLaunch:
         """Runs the hooks; retries while the disk is full."""
         while True:
             try:
@@ -246,32 +246,34 @@ class Container:
                     raise
                 logger.warning("the disk is full; a container waits: %s", error, extra=self._ids)
             await self._undo(self._hooks)
-            self._draft = self._new_draft()
+            self._plan = self._new_plan()
             await asyncio.sleep(DISK_RETRY_SECONDS)
 
-    async def _run_hooks_once(self) -> Launch:
+    async def _run_hooks_once(self) -> ContainerLaunch:
         for hook in self._hooks:
-            await hook.do(self._draft)
+            await hook.do(self._plan)
             self._shipper.ring()
-        draft = self._draft
-        argv = self._boot(draft)
-        if draft.identity is not None:
-            is_container = draft.container is not None
-            await asyncio.to_thread(hand_over, self.folder, draft.identity, is_container=is_container)
-        return Launch(
+        plan = self._plan
+        argv = self._build_command(plan)
+        if plan.identity is not None:
+            is_container = plan.container is not None
+            await asyncio.to_thread(hand_over_folder, self.folder, plan.identity, is_container=is_container)
+        return ContainerLaunch(
             self.folder,
             argv,
-            draft.environment,
-            draft.workdir,
-            tuple(draft.mounts),
-            draft.container,
-            draft.identity,
-            tuple(draft.reachable),
+            plan.environment,
+            plan.workdir,
+            tuple(plan.mounts),
+            plan.container,
+            plan.identity,
+            tuple(plan.reachable),
             program_of(argv),
         )
 
-    def _new_draft(self) -> Draft:
-        return Draft(self.container_id, self._spec, self.folder, self._record["address"], on_change=self._report)
+    def _new_plan(self) -> ContainerPlan:
+        return ContainerPlan(
+            self.container_id, self._spec, self.folder, self._record["address"], on_change=self._report
+        )
 
     def _knows_rendezvous(self) -> bool:
         return rendezvous.is_known({environment.RUN_DIR: str(self.folder.run)})
@@ -279,7 +281,7 @@ class Container:
     async def _undo(self, hooks: Sequence[Hook]) -> None:
         for hook in reversed(hooks):
             try:
-                await hook.undo(self._draft)
+                await hook.undo(self._plan)
             except Exception:
                 logger.exception("cannot clean up after a container", extra=self._ids)
 
@@ -287,7 +289,7 @@ class Container:
         self._shipper.ring()
         self._on_change(False)
 
-    def _move(self, state: ContainerState, *, is_awaited: bool = False) -> None:
-        """``is_awaited``: somebody waits for it. All other states only show how far the container is."""
+    def _move(self, state: ContainerState, *, is_urgent: bool = False) -> None:
+        """``is_urgent``: somebody waits for it. All other states only show how far the container is."""
         self.state = state
-        self._on_change(is_awaited)
+        self._on_change(is_urgent)

@@ -24,7 +24,7 @@ from determined.link.messages import (
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent import reconcile
-from determined_agent.container import Boot, Container
+from determined_agent.container import CommandBuilder, Container
 from determined_agent.drivers.driver import Driver
 from determined_agent.hooks.hook import Hook
 from determined_agent.host_access.access import ClusterFolders
@@ -36,7 +36,7 @@ from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.run_folders.leftover_reports import send_leftover_reports
 from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings
-from determined_agent.task_process.entry_command import boot_command
+from determined_agent.task_process.entry_command import build_command
 from determined_launch.out_of_space import is_out_of_space
 from determined_launch.version import DETENT_VERSION
 
@@ -57,7 +57,7 @@ class Daemon:
         slots: Sequence[SlotFacts],
         driver: Driver,
         hooks: Sequence[Hook],
-        boot: Boot = boot_command,
+        build_command: CommandBuilder = build_command,
         exit_hold: ExitHold | None = None,
     ) -> None:
         self._settings = settings
@@ -68,7 +68,7 @@ class Daemon:
         self._slots = list(slots)
         self._driver = driver
         self._hooks = tuple(hooks)
-        self._boot = boot
+        self._build_command = build_command
         self._containers: dict[str, Container] = {}
         self._terminated: dict[str, ReportedContainer] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
@@ -284,8 +284,8 @@ class Daemon:
             removal.add_done_callback(self._removals.discard)
         self._report_soon()
 
-    def _note(self, is_awaited: bool) -> None:
-        if is_awaited:
+    def _note(self, is_urgent: bool) -> None:
+        if is_urgent:
             self.changed.set()
         else:
             self._report_soon()
@@ -317,7 +317,7 @@ class Daemon:
             record,
             driver=self._driver,
             hooks=self._hooks,
-            boot=self._boot,
+            build_command=self._build_command,
             shipper=shipper,
             on_change=self._note,
             mask=mask,

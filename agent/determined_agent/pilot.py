@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from determined.errors import ConfigError, DeterminedError
-from determined_agent.drivers.driver import Ended
+from determined_agent.drivers.driver import RunEnd
 from determined_agent.run_folders.tree_removal import remove_tree
 from determined_launch import pid_lock
 
@@ -43,7 +43,7 @@ class ExitHold:
         """Holds all exits from now on."""
         self._job_ends.set()
 
-    async def wait(self, ended: Ended) -> None:
+    async def wait(self, ended: RunEnd) -> None:
         """Returns when the exit may be reported; never once the job ends."""
         if ended.kind == "exited" and ended.code == 0 and not self._job_ends.is_set():
             return

@@ -5,7 +5,7 @@ from typing import Any
 
 from determined.errors import BadRequest, NotFound
 from determined.metric_directions import GOALS, smaller_is_better
-from determined_cli.output.states import shown
+from determined_cli.output.states import without_prefix
 
 
 def best(
@@ -31,7 +31,7 @@ def best(
             f"the configuration does not say which values of {metric} are better; add --goal minimize or "
             "--goal maximize, or name the metric under metric_goals in the configuration"
         )
-    stored = [(_value(row, metric), row) for row in rows if shown(row["state"]) == "COMPLETED"]
+    stored = [(_value(row, metric), row) for row in rows if without_prefix(row["state"]) == "COMPLETED"]
     rated = [(value, row) for value, row in stored if isinstance(value, int | float)]
     return [row for _, row in sorted(rated, key=lambda each: each[0], reverse=not smaller)]
 

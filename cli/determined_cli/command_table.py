@@ -5,7 +5,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "down": ("determined_cli.up.arguments", "stop what `det up` started", ()),
     "experiment": ("determined_cli.experiment.arguments", "create and manage experiments", ("e",)),
     "trial": ("determined_cli.trial.arguments", "show trials, their logs and checkpoints", ("t",)),
-    "command": ("determined_cli.remote_command.arguments", "run a program on the cluster, and manage it", ("cmd",)),
+    "command": ("determined_cli.command_noun.arguments", "run a program on the cluster, and manage it", ("cmd",)),
     "job": ("determined_cli.job.arguments", "list the queue, and change the place of jobs in it", ("j",)),
     "task": ("determined_cli.task.arguments", "list and end what runs, print its log", ()),
     "checkpoint": ("determined_cli.checkpoint.arguments", "list, download and delete checkpoints", ("c",)),

@@ -17,7 +17,9 @@ def run(args: Namespace) -> None:
     from determined_cli.output import render
     from determined_cli.terminal.messages import say
 
-    config = checked_config(config_text(args.config_file, args.config)).to_json()
+    checked = checked_config(config_text(args.config_file, args.config)).config
+    assert checked is not None
+    config = checked.to_json()
     searcher = config["searcher"]
     if searcher["name"] in IN_TASK:
         say(

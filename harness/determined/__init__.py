@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from determined._import_path import import_from_path
     from determined.core import ClusterInfo, TrialInfo, get_cluster_info
 
-distribution_guard.refuse()
+distribution_guard.raise_if_both_installed()
 
 
 LOG_FORMAT = "%(levelname)s: [%(process)d] %(name)s: %(message)s"

@@ -8,7 +8,7 @@ POLICIES = ("best", "all", "none")
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Decides when to report, to validate, to save a checkpoint and to end."""
 
     max_steps: int
@@ -30,7 +30,7 @@ class Plan:
         checkpoint: TrainUnit | None,
         policy: str,
         global_batch_size: int | None,
-    ) -> "Plan":
+    ) -> "TrainingPlan":
         """Checks the user's arguments and returns the plan."""
         if policy not in POLICIES:
             raise ValueError(f"checkpoint_policy must be one of {', '.join(POLICIES)}, not {policy!r}")

@@ -13,7 +13,7 @@ from determined_launch.arguments import LaunchLine
 from determined_launch.deepspeed_hosts import Part
 from determined_launch.errors import LaunchError
 from determined_launch.launcher import LaunchContext
-from determined_launch.runner import Plan
+from determined_launch.runner import LauncherPlan
 
 MODULE = "determined.launch.deepspeed"
 DEFAULT_PORT = 29400
@@ -32,10 +32,10 @@ _ACCELERATORS = ("nvidia[0-9]*", "nvidiactl", "kfd", "dxg", "davinci[0-9]*", "ac
 _ACCELERATOR = "DS_ACCELERATOR"
 
 
-def build(line: LaunchLine, part: Part, *, hostfile: str, port: str, python: str) -> Plan:
+def build(line: LaunchLine, part: Part, *, hostfile: str, port: str, python: str) -> LauncherPlan:
     """Returns the plan for deepspeed's runner, which passes addresses, filters and log options to its own launcher."""
     given = options.given(line.overrides, _KNOWN)
-    return Plan(
+    return LauncherPlan(
         argv=(
             python,
             "-m",
@@ -70,8 +70,8 @@ def has_accelerator(devices: Path = Path("/dev")) -> bool:
 
 def launch(context: LaunchContext) -> int:
     """Starts this container's part."""
-    launcher.demand(MODULE, "torch")
-    launcher.demand(MODULE, "deepspeed")
+    launcher.require(MODULE, "torch")
+    launcher.require(MODULE, "deepspeed")
     facts, environ = context.facts, context.environ
     given = options.given(context.line.overrides, _KNOWN)
     part = deepspeed_hosts.part(given, facts)

@@ -36,7 +36,7 @@ def shared_folder(path: Iterable[str]) -> str | None:
     return None
 
 
-def refuse() -> None:
+def raise_if_both_installed() -> None:
     """Raises BothInstalled with instructions if both distributions are installed."""
     folder = shared_folder(sys.path)
     if folder is not None:
@@ -47,9 +47,9 @@ def refuse() -> None:
         )
 
 
-def stop(program: str) -> None:
+def exit_if_both_installed(program: str) -> None:
     """Exits with code 1 and one line if both are installed; programs call this before other imports."""
     try:
-        refuse()
+        raise_if_both_installed()
     except BothInstalled as problem:
         raise SystemExit(f"{program}: {problem}") from None

@@ -27,7 +27,7 @@ from determined_launch import (
 from determined_launch.channel import client, remote_shell
 from determined_launch.errors import LaunchError
 from determined_launch.launcher import LaunchContext
-from determined_launch.runner import Plan
+from determined_launch.runner import LauncherPlan
 
 MODULE = arguments.HOROVOD
 
@@ -38,7 +38,7 @@ def launch(context: LaunchContext, module: str = MODULE) -> int:
         if context.line.overrides:
             context.say(f"without effect in a plain process: {shlex.join(context.line.overrides)}")
         return process.run(context.line.command, {**context.environ, environment.CHIEF_IP: context.facts.chief})
-    launcher.demand(module, "horovod")
+    launcher.require(module, "horovod")
     overrides, settings = context.line.overrides, context.settings
     given = options.given([*settings.horovod_arguments, *overrides], horovod_line.KNOWN)
     if "nics" in given:
@@ -92,7 +92,7 @@ def _lead(context: LaunchContext, mark: str, *, restarts: bool) -> int:
     with peer_containers.peers(context) as peers:
         if facts.nodes > 1:
             environ["PATH"] = f"{_remote_shell(context, hosts.names)}:{environ.get('PATH', '')}"
-        code = watchdog.run(context, Plan(argv, restarts=restarts), environ=environ, launch=mark)
+        code = watchdog.run(context, LauncherPlan(argv, restarts=restarts), environ=environ, launch=mark)
         peers.tell_end(code)
     return code
 

@@ -21,7 +21,7 @@ def all_addresses() -> list[tuple[str, str]]:
     return [*_version_4(), *_version_6()]
 
 
-def bearing(address: str) -> str | None:
+def interface_of(address: str) -> str | None:
     """Returns the interface with ``address``, which may be a host name; None if no interface here has it."""
     numbers = {address}
     with contextlib.suppress(OSError):
@@ -38,7 +38,7 @@ def choose(environ: Mapping[str, str], own_address: str) -> str | None:
     if configured:
         check(configured, environment.NETWORK_INTERFACE)
         return configured
-    return bearing(own_address)
+    return interface_of(own_address)
 
 
 def check(names: str, said_by: str) -> None:

@@ -71,7 +71,7 @@ def main(module: str, argv: Sequence[str] | None, launch: Callable[[LaunchContex
             shutil.rmtree(made, ignore_errors=True)
 
 
-def demand(module: str, framework: str) -> None:
+def require(module: str, framework: str) -> None:
     """Raises LaunchError if the framework of a layer is not installed."""
     if importlib.util.find_spec(framework) is None:
         raise LaunchError(

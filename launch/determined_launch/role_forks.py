@@ -28,7 +28,7 @@ _DEVICES = "/dev/nvidia"
 
 
 @dataclass
-class Forked:
+class ForkedProcess:
     """A fork, as its parent sees it; like ``subprocess.Popen``."""
 
     pid: int
@@ -135,15 +135,15 @@ def can_run(command: Sequence[str]) -> bool:
     return (command[1] == "-m" and len(command) > 2) or (command[1][:1] != "-" and command[1].endswith(".py"))
 
 
-def fork_wrapper(planned: ProcessPlan) -> Forked:
+def fork_wrapper(planned: ProcessPlan) -> ForkedProcess:
     """Returns the fork. In the fork it raises WrapperFork."""
     with _fork() as (pid, mask):
         if pid == 0:
             raise WrapperFork(mask, planned)
-    return Forked(pid)
+    return ForkedProcess(pid)
 
 
-def _fork_program(command: Sequence[str], environ: Mapping[str, str]) -> Forked:
+def _fork_program(command: Sequence[str], environ: Mapping[str, str]) -> ForkedProcess:
     (read_out, write_out), (read_error, write_error) = os.pipe(), os.pipe()
     with _fork() as (pid, mask):
         if pid == 0:
@@ -154,7 +154,7 @@ def _fork_program(command: Sequence[str], environ: Mapping[str, str]) -> Forked:
             raise ProgramFork(mask, command, environ)
     os.close(write_out)
     os.close(write_error)
-    return Forked(pid, open(read_out, "rb", buffering=0), open(read_error, "rb", buffering=0))
+    return ForkedProcess(pid, open(read_out, "rb", buffering=0), open(read_error, "rb", buffering=0))
 
 
 @contextmanager

@@ -36,7 +36,7 @@ _WHY_NOT = (
 )
 
 
-class Started(Protocol):
+class WrapperProcess(Protocol):
     """A started wrapper."""
 
     pid: int
@@ -52,7 +52,7 @@ class RoleProcesses:
         self._plan = plan
         self._mark = RolePlan.end_mark(folder)
         self._done = RolePlan.done_mark(folder)
-        self._running: list[tuple[ProcessPlan, Started]] = []
+        self._running: list[tuple[ProcessPlan, WrapperProcess]] = []
         self._asked: list[int] = []
         self._parent = os.getppid()
         self._environ = environment.current()
@@ -63,7 +63,7 @@ class RoleProcesses:
         forked = self._preload()
         for planned in self._plan.processes:
             if planned in forked:
-                started: Started = role_forks.fork_wrapper(planned)
+                started: WrapperProcess = role_forks.fork_wrapper(planned)
             else:
                 started = _start(planned, self.variables(planned))
             self._running.append((planned, started))
@@ -175,7 +175,7 @@ class RoleProcesses:
         return self._code
 
 
-def _start(planned: ProcessPlan, variables: Mapping[str, str]) -> Started:
+def _start(planned: ProcessPlan, variables: Mapping[str, str]) -> WrapperProcess:
     wrapper = [sys.executable, "-m", "determined_launch.wrap_rank", str(planned.rank), "--", *planned.command]
     return subprocess.Popen(wrapper, env=dict(variables), stdin=subprocess.DEVNULL)
 

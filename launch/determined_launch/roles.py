@@ -25,7 +25,7 @@ from determined_launch.role_environment import RolePorts
 from determined_launch.role_peers import Chief, Member
 from determined_launch.role_placement import RoleProcess
 from determined_launch.role_plan import ProcessPlan, RolePlan
-from determined_launch.runner import Plan
+from determined_launch.runner import LauncherPlan
 
 MODULE = arguments.ROLES
 _PYTHONS = ("python", "python3")
@@ -90,7 +90,7 @@ def _run(context: LaunchContext, plan: RolePlan, folder: Path, peers: "Chief | M
     plan.write(folder)
     added = launcher.variables(context, environment.USE_TORCH_DISTRIBUTED, "True")
     argv = (context.python, "-m", "determined_launch.role_processes", str(folder))
-    code = watchdog.run(context, Plan(argv, added), watch=peers)
+    code = watchdog.run(context, LauncherPlan(argv, added), watch=peers)
     if peers is not None and code:
         peers.tell(code)
     return code

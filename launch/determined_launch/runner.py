@@ -23,7 +23,7 @@ Watch = Callable[[], "int | None"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class LauncherPlan:
     """How to start a launcher. ``variables`` are added to its environment."""
 
     argv: tuple[str, ...]
@@ -72,7 +72,7 @@ def new_launch() -> str:
 
 
 def run(
-    plan: Plan,
+    plan: LauncherPlan,
     environ: Mapping[str, str],
     *,
     exits: Path | None = None,
@@ -119,7 +119,7 @@ def _watch(child: "subprocess.Popen[bytes]", workers: Workers, asked: list[int],
             return code
 
 
-def _silent_end(plan: Plan, workers: Workers, asked: list[int]) -> int:
+def _silent_end(plan: LauncherPlan, workers: Workers, asked: list[int]) -> int:
     """Returns the code for a launcher that exited with 0.
 
     deepspeed's launcher does so even if the process below it was killed.
@@ -137,7 +137,7 @@ def _silent_end(plan: Plan, workers: Workers, asked: list[int]) -> int:
     return 1
 
 
-def _forward(child: int, number: int, plan: Plan, asked: list[int]) -> None:
+def _forward(child: int, number: int, plan: LauncherPlan, asked: list[int]) -> None:
     if number not in ENDING:
         # launchers die of a signal that only workers handle
         for pid in processes.wrappers_below(os.getpid()):

@@ -12,7 +12,7 @@ from determined_launch.arguments import LaunchLine
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
 from determined_launch.launcher import LaunchContext
-from determined_launch.runner import Plan
+from determined_launch.runner import LauncherPlan
 
 MODULE = "determined.launch.torch_distributed"
 DEFAULT_PORT = 29400
@@ -28,14 +28,14 @@ _KNOWN = {
 _HOW = ("module", "m", "no_python", "run_path")
 
 
-def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -> Plan:
+def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -> LauncherPlan:
     """Returns the plan for ``torch.distributed.run``.
 
     Overrides come after our options, so that argparse prefers them.
     """
     given = options.given(line.overrides, _KNOWN)
     _check(given, facts)
-    return Plan(
+    return LauncherPlan(
         argv=(
             python,
             "-m",
@@ -99,7 +99,7 @@ def _bracketed(address: str) -> str:
 
 def launch(context: LaunchContext) -> int:
     """Starts this container's part."""
-    launcher.demand(MODULE, "torch")
+    launcher.require(MODULE, "torch")
     facts = context.facts
     port = launcher.port(context, environment.C10D_PORT, DEFAULT_PORT)
     given = options.given(context.line.overrides, _KNOWN)

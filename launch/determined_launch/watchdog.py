@@ -8,7 +8,7 @@ from determined_launch.launcher import LaunchContext
 
 def run(
     context: LaunchContext,
-    plan: runner.Plan,
+    plan: runner.LauncherPlan,
     *,
     environ: Mapping[str, str] | None = None,
     launch: str | None = None,

@@ -1,5 +1,5 @@
 """The master: the only process that accesses the database."""
 
-from determined_launch.distribution_guard import stop
+from determined_launch.distribution_guard import exit_if_both_installed
 
-stop("det-master")
+exit_if_both_installed("det-master")

@@ -2,7 +2,7 @@
 
 import logging
 
-from determined.config import Checked
+from determined.config import CheckResult
 from determined.errors import ApiError, BadRequest, MasterUnreachable, PreconditionFailed
 from determined.link.isolation import SharedFailure
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 class InvalidConfig(BadRequest):
     """The configuration has errors; each is listed with its line and column."""
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: CheckResult) -> None:
         super().__init__(checked.render())
         self.checked = checked
 

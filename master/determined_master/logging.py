@@ -11,7 +11,7 @@ OwnLog = deque[tuple[int, float, str, str]]
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-class Kept(logging.Handler):
+class RecentRecords(logging.Handler):
     """Keeps the newest records in memory, numbered."""
 
     def __init__(self, lines: OwnLog) -> None:
@@ -29,7 +29,7 @@ def configure(level: str, lines: OwnLog, *, as_json: bool = False) -> None:
     root.setLevel(level.upper())
     stream = logging.StreamHandler(sys.stderr)
     stream.setFormatter(JsonFormatter() if as_json else logging.Formatter(FORMAT))
-    kept = Kept(lines)
+    kept = RecentRecords(lines)
     kept.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     root.handlers[:] = [stream, kept]
     logging.getLogger("alembic").setLevel("WARNING")

@@ -19,17 +19,17 @@ from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import ContainerOptions, PublishedPort
 from determined_agent.hooks.container_network import ContainerNetworkHook
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.hooks.proxy_ports import ProxyPortsHook
 
 SERVER = "python3 -m http.server $DET_PROXY_PORT_8265 --directory /etc"
 
 
-def make_draft(folder: Path, container_id: str = "one", **spec: Any) -> Draft:
+def make_plan(folder: Path, container_id: str = "one", **spec: Any) -> ContainerPlan:
     values = {"task_id": "1.task", "slots": [0], "environment": {}, "entrypoint": "true"} | spec
     run = RunFolder(folder / container_id)
     run.make()
-    return Draft(container_id, ContainerSpec(**values), run, container=ContainerOptions(BASE_IMAGE))
+    return ContainerPlan(container_id, ContainerSpec(**values), run, container=ContainerOptions(BASE_IMAGE))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ async def test_a_container_uses_the_bridge_unless_its_master_is_local_or_it_is_d
     tmp_path: Path, is_master_local: bool, is_distributed: bool, mode: str
 ) -> None:
     hook = ContainerNetworkHook(is_master_local=is_master_local, proxy_ports=ProxyPortsHook())
-    draft = make_draft(tmp_path, is_distributed=is_distributed)
-    await hook.do(draft)
-    assert draft.container is not None
-    assert draft.container.network_mode == mode
+    plan = make_plan(tmp_path, is_distributed=is_distributed)
+    await hook.do(plan)
+    assert plan.container is not None
+    assert plan.container.network_mode == mode
 
 
 async def test_two_containers_with_the_same_port_are_published_at_two_ports_of_the_machine(tmp_path: Path) -> None:
@@ -51,17 +51,17 @@ async def test_two_containers_with_the_same_port_are_published_at_two_ports_of_t
     with socket.socket() as listener:  # a port that is free now
         listener.bind(("", 0))
         port = listener.getsockname()[1]
-    drafts = [make_draft(tmp_path, name, proxy_ports=[port], ports={"extra": 7777}) for name in ("one", "two")]
-    for draft in drafts:
-        await hook.do(draft)
-        assert draft.environment[f"DET_PROXY_PORT_{port}"] == str(port), "inside, each has the port that it wants"
-    first, second = (draft.container.ports for draft in drafts if draft.container is not None)
+    plans = [make_plan(tmp_path, name, proxy_ports=[port], ports={"extra": 7777}) for name in ("one", "two")]
+    for plan in plans:
+        await hook.do(plan)
+        assert plan.environment[f"DET_PROXY_PORT_{port}"] == str(port), "inside, each has the port that it wants"
+    first, second = (plan.container.ports for plan in plans if plan.container is not None)
     assert first[0] == PublishedPort(port, port)
     assert second[0].container_port == port
     assert second[0].host_port != port
     assert {first[1].container_port, second[1].container_port} == {7777}
-    await hook.undo(drafts[0])
-    again = make_draft(tmp_path, "three", proxy_ports=[port])
+    await hook.undo(plans[0])
+    again = make_plan(tmp_path, "three", proxy_ports=[port])
     await hook.do(again)
     assert again.container is not None
     assert again.container.ports[0].host_port == port

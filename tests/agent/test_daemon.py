@@ -13,13 +13,13 @@ from websockets.asyncio.client import ClientConnection
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
 from determined.link.run_folder import RunFolder
 from determined_agent import daemon as daemon_module
-from determined_agent.drivers.driver import Launch
+from determined_agent.drivers.driver import ContainerLaunch
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.master_link.connection import Connection, Refused
 from determined_agent.output import shipper as output
 from determined_agent.run_folders.agent_state import AgentState, FolderInUse
 from determined_agent.task_process import processes
-from determined_agent.task_process.entry_command import boot_command
+from determined_agent.task_process.entry_command import build_command
 
 
 async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerExit:
@@ -117,13 +117,16 @@ async def test_running_is_reported_with_the_next_change_if_a_container_needs_no_
     containers = [make_desired(is_alone=True), make_desired(is_alone=True)]
 
     class Playing(FakeDriver):
-        async def start(self, launch: Launch) -> None:
+        async def start(self, launch: ContainerLaunch) -> None:
             if launch.folder.path.name == containers[1].container_id:
                 await go.wait()
             await super().start(launch)
 
     driver = Playing(lambda launch: Play((), 0 if launch.folder.path.name == containers[1].container_id else None))
-    async with serving(master.app()) as url, agent_on(url, tmp_path, driver=driver, boot=boot_command) as agent:
+    async with (
+        serving(master.app()) as url,
+        agent_on(url, tmp_path, driver=driver, build_command=build_command) as agent,
+    ):
         await eventually(lambda: master.reports)
         await master.set_desired(*containers)
         await eventually(lambda: any(status.state == "RUNNING" for status in agent.reported.containers))
@@ -153,7 +156,7 @@ async def test_an_intermediate_state_that_lasts_is_reported_by_itself(tmp_path: 
     may_start = asyncio.Event()
 
     class Slow(FakeDriver):
-        async def start(self, launch: Launch) -> None:
+        async def start(self, launch: ContainerLaunch) -> None:
             await may_start.wait()
             await super().start(launch)
 

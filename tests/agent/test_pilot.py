@@ -18,7 +18,7 @@ from determined.link.messages import DesiredContainer
 from determined_agent import pilot
 from determined_agent.accelerators.device import Device
 from determined_agent.accelerators.job_devices import devices_of_job
-from determined_agent.drivers.driver import Ended
+from determined_agent.drivers.driver import RunEnd
 from determined_agent.pilot import ExitHold, device_variables, prepare_folder, task_variables
 from determined_agent.settings import read_settings
 
@@ -103,11 +103,11 @@ def test_a_device_that_is_not_found_is_named(word):
 
 async def test_a_failed_exit_is_held_back_and_dropped_when_the_job_ends():
     hold = ExitHold(seconds=600)
-    waiting = asyncio.create_task(hold.wait(Ended("exited", signal=15)))
+    waiting = asyncio.create_task(hold.wait(RunEnd("exited", signal=15)))
     await eventually(lambda: hold.held == 1)
-    await hold.wait(Ended("exited", code=0))
+    await hold.wait(RunEnd("exited", code=0))
     hold.job_ends()
-    late = asyncio.create_task(hold.wait(Ended("exited", code=0)))
+    late = asyncio.create_task(hold.wait(RunEnd("exited", code=0)))
     await eventually(lambda: hold.held == 2)
     for task in (waiting, late):
         assert not task.done()
@@ -116,7 +116,7 @@ async def test_a_failed_exit_is_held_back_and_dropped_when_the_job_ends():
 
 async def test_a_failed_exit_is_reported_after_the_hold_while_the_job_goes_on():
     hold = ExitHold(seconds=0.01)
-    await hold.wait(Ended("exited", code=1))
+    await hold.wait(RunEnd("exited", code=1))
     assert hold.held == 0
 
 

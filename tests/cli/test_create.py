@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from determined_cli.experiment import create
+from determined import config
+from determined.client import submissions
+from determined_cli.experiment import create, test_mode
 
 from .conftest import Det, FakeMaster, Request, Stream, error
 
@@ -258,3 +260,32 @@ def test_fork_uses_the_configuration_and_code_of_the_parent(
     assert body["parentId"] == 3
     assert "max_restarts: 1" in body["config"]
     assert "contextHash" not in body
+
+
+@pytest.mark.parametrize("flags", [(), ("--test-mode",)], ids=["create", "test"])
+def test_create_checks_a_configuration_with_warnings_once(
+    fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    texts: list[str] = []
+    check = config.check
+    monkeypatch.setattr(config, "check", lambda text, **options: texts.append(text) or check(text, **options))
+    monkeypatch.setattr(test_mode, "watch", lambda session, experiment_id: 0)
+    fake.answers["POST /detent/config/check"] = {"ok": True, "diagnostics": []}
+    text = CONFIG + "environment: {image: lab/train:1}\nworkspace: Vision\nproject: Digits\nsecurity: {}\n"
+    (files / "exp.yaml").write_text(text)
+    monkeypatch.setattr(submissions, "create", lambda *_: {"experiment": {"id": 7}})
+    fake.answers["POST /api/v1/experiments"] = {}
+    assert det("e", "create", "exp.yaml", "ctx", *flags).code == 0
+    assert texts == [text]
+
+
+def test_create_prints_warnings_without_containers_only_as_the_master_confirms_them(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
+    (files / "exp.yaml").write_text(CONFIG + "environment: {image: lab/train:1}\n")
+    diagnostics = [each.to_json() for each in config.check(CONFIG + "environment: {image: lab/train:1}\n").diagnostics]
+    fake.answers["POST /detent/config/check"] = {"ok": True, "diagnostics": []}
+    assert det("e", "create", "exp.yaml", "ctx").err == ""
+    fake.answers["POST /detent/config/check"] = {"ok": True, "diagnostics": diagnostics}
+    warned = det("e", "create", "exp.yaml", "ctx").err
+    assert 'exp.yaml:3:15: warning[W503]: "environment.image" has no effect without containers' in warned

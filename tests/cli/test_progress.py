@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from determined_cli.experiment.follow import Line
-from determined_cli.experiment.progress import Progress
+from determined_cli.experiment.follow import StatusLine
+from determined_cli.experiment.progress import TrialProgress
 
 FACTS = {
     "state": "STATE_RUNNING",
@@ -31,7 +31,7 @@ FACTS = {
     ],
 )
 def test_a_progress_line_shows_bar_steps_rate_and_loss(change: dict[str, object], expected: str) -> None:
-    assert Progress.from_wire({**FACTS, **change}).render(10.0) == expected
+    assert TrialProgress.from_wire({**FACTS, **change}).render(10.0) == expected
 
 
 class Terminal(io.StringIO):
@@ -41,7 +41,7 @@ class Terminal(io.StringIO):
 
 def test_a_progress_line_on_a_terminal_is_redrawn_below_other_output() -> None:
     terminal = Terminal()
-    line = Line(terminal, terminal)
+    line = StatusLine(terminal, terminal)
     line.show("one")
     line.show("one")
     line.print("log\n")
@@ -51,7 +51,7 @@ def test_a_progress_line_on_a_terminal_is_redrawn_below_other_output() -> None:
 
 def test_a_progress_line_without_a_terminal_prints_each_update_as_a_line() -> None:
     err, out = io.StringIO(), io.StringIO()
-    line = Line(err, out)
+    line = StatusLine(err, out)
     line.show("one")
     line.print("log\n")
     line.clear()

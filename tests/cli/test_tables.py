@@ -14,11 +14,11 @@ import pytest
 
 from determined_cli import logs
 from determined_cli.agent.commands import AGENT_COLUMNS
+from determined_cli.command_noun import show as command
 from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.experiment.show import CHECKPOINTS, COLUMNS, DECISIONS, TRIALS
 from determined_cli.job import commands as job
 from determined_cli.output import render
-from determined_cli.remote_command import show as command
 from determined_cli.task import show as task
 from determined_cli.trial.describe import ATTEMPTS, METRICS, WORKLOADS
 

@@ -19,12 +19,12 @@ from tests.support.waiting import eventually
 
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import (
+    ContainerLaunch,
     Driver,
-    Ended,
-    Launch,
     NotStarted,
     OutputLimits,
     ProcessOptions,
+    RunEnd,
 )
 from determined_agent.drivers.engine import Engine
 from determined_agent.drivers.fake import FakeDriver, Play
@@ -43,7 +43,7 @@ class MakeDriver(Protocol):
 LABELS = {"detent.agent": "contract"}
 
 
-def _play(launch: Launch) -> Play:
+def _play(launch: ContainerLaunch) -> Play:
     """Translates the few shell lines of these tests for the fake driver."""
     text = launch.argv[-1]
     if launch.argv[0] == "/nowhere":
@@ -158,7 +158,7 @@ async def _drivers(name: str, make_one: MakeDriver) -> AsyncIterator[MakeDriver]
 @pytest.mark.parametrize("code", [0, 1, 77, 255])
 async def test_the_exit_code_of_a_task_is_reported(make_driver: MakeDriver, tmp_path: Path, code: int) -> None:
     launch = make_launch(tmp_path, f"echo one; echo two; exit {code}")
-    assert await run(make_driver(), launch) == Ended("exited", code=code)
+    assert await run(make_driver(), launch) == RunEnd("exited", code=code)
     assert text_of(launch.folder) == ["one", "two"]
 
 
@@ -210,7 +210,7 @@ async def test_a_task_ended_by_a_signal_reports_the_signal(
 ) -> None:
     script = f"import os; os.kill(os.getpid(), {int(number)})"
     launch = make_launch(tmp_path, "", argv=("python3", "-c", script))
-    assert await run(make_real(), launch) == Ended("exited", signal=int(number))
+    assert await run(make_real(), launch) == RunEnd("exited", signal=int(number))
 
 
 RUNAWAYS = """
@@ -229,7 +229,7 @@ os.wait()'
 
 async def test_no_child_outlives_the_end_of_its_task(make_real: MakeDriver, tmp_path: Path) -> None:
     launch = make_launch(tmp_path, RUNAWAYS + "exit 5")
-    assert await run(make_real(), launch) == Ended("exited", code=5)
+    assert await run(make_real(), launch) == RunEnd("exited", code=5)
     assert left_of(launch) == set()
 
 
@@ -238,7 +238,7 @@ async def test_a_child_without_environment_does_not_outlive_its_task(make_real: 
     mark = uuid.uuid4().hex
     child = f"env -i setsid sh -c 'echo > gone; sleep 1006; : {mark}'"
     launch = make_launch(tmp_path, f"mkfifo gone; {child} & read -r < gone; exit 0")
-    assert await run(make_real(), launch) == Ended("exited", code=0)
+    assert await run(make_real(), launch) == RunEnd("exited", code=0)
     left = {
         int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in read_or_nothing(path)
     }
@@ -329,7 +329,7 @@ async def test_all_output_is_stored_in_order_when_a_task_has_ended(make_real: Ma
 async def test_output_beyond_the_limit_loses_its_middle_and_does_not_block_the_task(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "for i in $(seq 30000); do echo $i; done")
     limits = OutputLimits(segment_bytes=1 << 12, unsent_bytes=1 << 16)
-    assert await run(ProcessDriver(ProcessOptions(limits=limits)), launch) == Ended("exited", code=0)
+    assert await run(ProcessDriver(ProcessOptions(limits=limits)), launch) == RunEnd("exited", code=0)
     lines = text_of(launch.folder)
     assert lines[0] == "1"
     assert lines[-1] == "30000"
@@ -353,7 +353,7 @@ async def test_mounts_of_a_task_are_invisible_on_the_host(make_process: MakeDriv
         Mount(str(source), str(tmp_path / "deep" / "er")),
     )
     launch = make_launch(tmp_path, script.replace("$DEEP", str(tmp_path / "deep")), mounts=mounts)
-    assert await run(make_process(), launch) == Ended("exited", code=0)
+    assert await run(make_process(), launch) == RunEnd("exited", code=0)
     assert text_of(launch.folder) == ["here!", "/proc/", "refused", "refused", "refused"]
     assert (tmp_path / "z").exists()
     assert (tmp_path / "deep" / "new").exists()
@@ -365,7 +365,7 @@ async def test_a_task_starts_with_the_umask_that_its_user_has(tmp_path: Path):
     launch = make_launch(tmp_path, "umask; touch made")
     before = os.umask(0o077)  # the agent's own
     try:
-        assert await run(ProcessDriver(ProcessOptions(umask=0o013)), launch) == Ended("exited", code=0)
+        assert await run(ProcessDriver(ProcessOptions(umask=0o013)), launch) == RunEnd("exited", code=0)
     finally:
         os.umask(before)
     assert (launch.workdir / "made").stat().st_mode & 0o777 == 0o666 & ~0o013

@@ -371,9 +371,9 @@ async def test_instances_that_earlier_settings_started_keep_their_own_notices(tm
     provider, now = commands(tmp_path), tmp_path / "now"
     (tmp_path / "before").write_text("old gone it was reclaimed\nnew gone it was reclaimed\n")
     now.write_text("old gone it is over\nnew gone it is over\n")
-    made = shell("true").settings
+    settings = shell("true").settings
     instances = [
-        Instance(name, "p", made.model_copy(update={"notice_file": str(tmp_path / file)}))
+        Instance(name, "p", settings.model_copy(update={"notice_file": str(tmp_path / file)}))
         for name, file in (("old", "before"), ("new", "now"))
     ]
 

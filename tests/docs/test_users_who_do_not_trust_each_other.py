@@ -14,7 +14,7 @@ from determined.config import check
 from determined.link.run_folder import RunFolder
 from determined_agent import settings as agent_settings
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access.access import ClusterFolders, HostAccess
 from determined_master.settings import settings as master_settings
 from determined_master.tasks.container_settings import container_settings
@@ -56,7 +56,7 @@ def refusal(tmp_path: Path, agent: str, configuration: str) -> str:
     assert spec is not None
     settings, folders = agent_of(tmp_path, agent), ClusterFolders(("/mnt/c",), "")
     try:
-        HostAccess(settings, lambda: folders).check(Draft("c", spec, RunFolder(tmp_path)))
+        HostAccess(settings, lambda: folders).check(ContainerPlan("c", spec, RunFolder(tmp_path)))
     except NotStarted as problem:
         return str(problem)
     return ""

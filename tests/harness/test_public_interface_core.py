@@ -92,7 +92,7 @@ def test_a_storage_of_a_configuration_keeps_a_checkpoint_until_it_is_deleted(tmp
 
 def test_a_check_returns_a_configuration_or_diagnostics_with_positions():
     checked = config.check("entrypoint: 3")
-    assert isinstance(checked, config.Checked)
+    assert isinstance(checked, config.CheckResult)
     assert checked.config is None
     assert not checked.ok
     first = checked.diagnostics[0]
@@ -105,12 +105,12 @@ def test_a_packed_context_lists_its_entries_and_unpacks_to_the_same_files(tmp_pa
     source.mkdir()
     (source / "model.py").write_text("WIDTH = 8\n")
     packed = context.pack(source)
-    assert isinstance(packed, context.Packed)
+    assert isinstance(packed, context.ContextArchive)
     assert packed.size == len("WIDTH = 8\n") <= context.LIMIT
     archive = tmp_path / "context.tar.zst"
     archive.write_bytes(packed.data)
     (entry,) = context.entries(archive)
-    assert isinstance(entry, context.Entry)
+    assert isinstance(entry, context.ArchiveEntry)
     assert (entry.path, entry.size) == ("model.py", packed.size)
     context.check_archive(io.BytesIO(packed.data), limit=1 << 20)
     with pytest.raises(context.ContextError):

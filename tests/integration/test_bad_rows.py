@@ -17,8 +17,8 @@ from determined_master.allocations import agent_containers_repository, container
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
 from determined_master.loops import deletion
+from determined_master.loops.packing import PackingLoop
 from determined_master.metric_series import repository
-from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.metrics.store import MetricStore
 from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
@@ -263,7 +263,7 @@ async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(cluster:
             trial,
             metrics,
         )
-    packing = SeriesPacker(cluster.master.database, lambda: 0, least=1, least_at_end=1)
+    packing = PackingLoop(cluster.master.database, lambda: 0, least=1, least_at_end=1)
     waits = [await packing.tick() for _ in range(3)]
     async with cluster.master.database.read() as session:
         series = await repository.series_of(session, [bad, good], [("training", "loss")])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, login
+from tests.support.columns import update_columns
 from tests.support.makers import add_experiment, add_project
 
 from determined.states import ExperimentState
@@ -129,7 +130,7 @@ async def test_projects_0_and_minus_1_mean_any_project(cluster: Cluster, project
     async with cluster.master.database.write() as session:
         elsewhere = (await add_experiment(session, project_id=await add_project(session))).id
     (here,) = await add_ended(cluster, 1)
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     assert await errors(cluster, "archive", [here, elsewhere], project=project) == {here: "", elsewhere: ""}
     assert await errors(cluster, "unarchive", [], project=project, filters={}) == {here: "", elsewhere: ""}
     assert await errors(cluster, "archive", [here], project=project, projectId=project) == {here: ""}
@@ -159,12 +160,12 @@ async def test_a_bulk_action_reaches_only_its_own_project(cluster: Cluster):
 
 async def test_moved_experiments_are_listed_and_counted_in_their_new_project(cluster: Cluster):
     first, second = await add_ended(cluster, 2)
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     async with cluster.master.database.write() as session:
         elsewhere = await add_project(session)
         shut = await add_project(session, "shut", archived=True)
     assert await errors(cluster, "move", [first], destinationProjectId=elsewhere) == {first: ""}
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     answer = (await cluster.post("/detent/experiments/search/ids", {"projectId": elsewhere})).json()
     assert answer["ids"] == [first]
     for project in (1, elsewhere):

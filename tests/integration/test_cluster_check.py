@@ -8,6 +8,7 @@ from tests.support.cluster import Cluster
 from tests.support.makers import add_project
 
 from determined.link.messages import Hello, SlotFacts
+from determined_master.experiments.commands import config_check
 
 TEXT = "name: x\nentrypoint: python3 run.py\nsearcher:\n  name: single\n  metric: loss\n"
 
@@ -124,3 +125,32 @@ async def test_an_experiment_goes_to_the_project_that_its_configuration_names(cl
     assert await warnings_of(cluster, TEXT + home) == []
     experiment = await cluster.create(TEXT + home)
     assert (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == project_id
+
+
+async def test_the_master_checks_a_configuration_once_for_a_client_that_asks_before_it_creates(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    check = config_check.check
+    monkeypatch.setattr(config_check, "check", lambda text, **options: texts.append(text) or check(text, **options))
+    await warnings_of(cluster, TEXT + HOME)
+    for _ in range(2):
+        await cluster.post("/api/v1/experiments", {"config": TEXT + HOME})
+    assert texts == [TEXT + HOME] * 2, "the second creation was not preceded by a check"
+
+
+async def test_the_result_of_a_check_is_used_for_one_creation(cluster: Cluster) -> None:
+    body = {"config": TEXT.replace("name: x\n", "")}
+    await warnings_of(cluster, body["config"])
+    first, second = [(await cluster.post("/api/v1/experiments", body)).json()["experiment"] for _ in range(2)]
+    assert first["name"] != second["name"]
+
+
+async def test_a_creation_after_a_check_looks_at_the_projects_again(cluster: Cluster) -> None:
+    text = TEXT + "workspace: Uncategorized\nproject: elsewhere\n"
+    ((code, _, _),) = await warnings_of(cluster, text)
+    assert code == "W507"
+    async with cluster.master.database.write() as session:
+        project_id = await add_project(session)
+    answer = await cluster.post("/api/v1/experiments", {"config": text})
+    assert answer.json()["experiment"]["projectId"] == project_id

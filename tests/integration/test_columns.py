@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import Cluster
+from tests.support.columns import update_columns
 from tests.support.experiment_search import add_three, field, search, where
 from tests.support.makers import NOON, add_experiment, add_trial, effective
 
@@ -34,7 +35,7 @@ async def test_a_filter_takes_the_names_that_lists_and_charts_show(cluster: Clus
                 searcher_metric_value=min(losses),
             )
             created.append(row.id)
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     first, second = created
     assert await search(cluster, field("lr", "<", 0.001)) == [first]
     assert await search(cluster, field("net.width", "=", 8)) == [second, first]
@@ -179,7 +180,7 @@ async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alo
         )
         for loss in (1, 2):
             await add_trial(session, undecided, hparams={"lr": loss, "w": 3}, reports=[("training", {"x": loss})])
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     body = {"columns": ["hp.lr", "hp.w", "validation.other.last", "training.x.last"], "sort": "id=asc"}
     best, none = (await cluster.post("/detent/experiments/search", body)).json()["experiments"]
     assert (best["trialId"], best["searcherMetricValue"], best["numTrials"]) == (2, 0.2, 3)
@@ -230,7 +231,7 @@ async def test_hostile_metric_names_are_columns_like_others(cluster: Cluster):
         row = await add_experiment(session)
         metrics = {name: 1.0 * place for place, name in enumerate([*hostile, too_long])}
         await add_trial(session, row, reports=[("training", metrics)], hparams={"__proto__": {"constructor": "x"}})
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     columns = [f"training.{name}.last" for name in hostile]
     page = (
         await cluster.post("/detent/experiments/search", {"columns": [*columns, "hp.__proto__.constructor"]})

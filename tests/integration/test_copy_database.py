@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, insert, select
 from tests.support.cluster import CONFIG, Cluster, open_cluster
+from tests.support.columns import update_columns
 from tests.support.postgresql import Server, fresh_database
 
 from determined_launch.pid_lock import PidLock
@@ -123,9 +124,7 @@ async def test_a_live_postgresql_is_backed_up_and_restored_equal(
     archive = tmp_path / "lab.tar.zst"
     async with open_cluster(tmp_path / "live", database_url=url) as cluster:
         await populate(cluster)
-        await cluster.master.indexer.catch_up(
-            at_once=True
-        )  # its loop must not write between the backup and the comparison
+        await update_columns(cluster.master.indexer)  # its loop must not write between the backup and the comparison
         data = cluster.master.settings.data
         options = ["--data", str(data), "--database-url", url]
         assert await asyncio.to_thread(main, ["backup", str(archive), *options]) == 0

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster
+from tests.support.columns import update_columns
 from tests.support.experiment_search import add_three, field, search
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
@@ -11,6 +12,7 @@ from tests.support.waiting import eventually
 from determined.states import TrialState
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index import index_repository
+from determined_master.loops.columns import ColumnLoop
 from determined_master.trials import repository as trial_rows
 
 pytestmark = pytest.mark.budget(10, "stores very many columns")
@@ -21,7 +23,7 @@ async def test_a_report_updates_the_columns_of_its_experiment(cluster: Cluster):
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
     await agent.run(desired)
-    await cluster.master.indexer.catch_up(at_once=True)  # from here on, only the mark of the report leads to an update
+    await update_columns(cluster.master.indexer)  # from here on, only the mark of the report leads to an update
     body = {
         "group": "validation",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}},
@@ -87,7 +89,7 @@ async def test_of_two_thousand_metrics_those_that_changed_are_indexed_again(clus
     async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", dict.fromkeys(names, 1.0))])
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     assert (await cluster.get("/detent/columns", kind="metric"))["total"] == 8000
     async with cluster.master.database.write() as session:
         again = await session.merge(trial)
@@ -96,7 +98,7 @@ async def test_of_two_thousand_metrics_those_that_changed_are_indexed_again(clus
         metrics[names[1]]["last"] = "NaN"
         again.summary_metrics = {"avg_metrics": dict(metrics)}
         again.values_stale = True
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     columns = [f"training.{name}.last" for name in names[:3]]
     cells = (await cluster.post("/detent/experiments/search", {"columns": columns})).json()["experiments"][0]["cells"]
     assert list(cells.values()) == [None, "NaN", 1.0]
@@ -129,9 +131,9 @@ async def test_an_experiment_is_indexed_again_after_its_indexing_failed(
 
     with monkeypatch.context() as broken:
         broken.setattr(index_repository, "settle", breaks)
-        await cluster.master.indexer.catch_up(at_once=True)
+        await update_columns(cluster.master.indexer)
     assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 0
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     assert await search(cluster, field("hp.lr", "=", 1)) == [row.id]
 
 
@@ -145,13 +147,13 @@ async def test_a_trial_with_many_metrics_is_indexed_again_only_after_a_wait(clus
     async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", {f"m{i}": 1.0 for i in range(2000)})])
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     await mark_stale(cluster, trial.id, hparams={"lr": 2.0})
-    wait = await cluster.master.indexer.catch_up()
+    wait = await ColumnLoop(cluster.master.indexer).tick()
     assert wait is not None
     assert 5 < wait <= 11
     assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 0
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 1
 
 
@@ -170,16 +172,16 @@ async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(
         broken.setattr(index_repository, "hparams", breaks)
         for trial in (1, 2, 3):
             await mark_stale(cluster, trial, hparams={"opt": "new"})
-        await cluster.master.indexer.catch_up(at_once=True)
+        await update_columns(cluster.master.indexer)
     assert await search(cluster, field("hp.opt", "=", "new")) == [third, first]
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     assert await search(cluster, field("hp.opt", "=", "new")) == [third, second, first]
 
 
 async def test_a_changed_priority_is_indexed(cluster: Cluster):
     experiment = await cluster.create(CONFIG, activate=False)
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     path = f"/api/v1/experiments/{experiment}"
     assert (await cluster.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     assert await search(cluster, field("config.resources.priority", "=", 7)) == [experiment]

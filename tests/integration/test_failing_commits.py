@@ -11,6 +11,7 @@ from sqlalchemy import event, update
 from starlette.routing import Route
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
+from tests.support.columns import update_columns
 from tests.support.makers import add_experiment, add_project
 from tests.support.search_runner import OWN, container
 
@@ -135,7 +136,7 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
     async with cluster.master.database.write() as session:
         many = [(await add_experiment(session)).id for _ in range(3)]
         await add_project(session)
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     launch = {"config": {"entrypoint": ["ls"], "resources": {"slots": 3}}}
     waits = (await cluster.post("/api/v1/commands", launch)).json()["command"]["id"]
     generic = (await cluster.post("/api/v1/commands", launch)).json()["command"]["id"]

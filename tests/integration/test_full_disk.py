@@ -14,6 +14,7 @@ from tests.support.waiting import eventually
 
 from determined_master.auth.passwords import client_hash
 from determined_master.errors import StorageUnavailable
+from determined_master.loops.storage import StorageLoop
 
 pytestmark = pytest.mark.sqlite
 
@@ -94,7 +95,7 @@ async def test_health_reports_a_full_disk_until_there_is_space(cluster: Cluster,
         "resource_managers": [{"cluster_name": "", "status": "up"}],
         "storage": [{"name": "data", "status": "full"}],
     }
-    await cluster.master.storage.tick()
+    await StorageLoop(cluster.master.storage, cluster.master.notifications).tick()
     storage = await cluster.get("/detent/storage")
     assert not storage["isWritable"]
     assert storage["failingSince"]
@@ -102,7 +103,7 @@ async def test_health_reports_a_full_disk_until_there_is_space(cluster: Cluster,
     assert data["path"] == str(disk.path)
     assert data["freeBytes"] < 1 << 16 < data["totalBytes"]
     disk.free()
-    await cluster.master.storage.tick()
+    await StorageLoop(cluster.master.storage, cluster.master.notifications).tick()
     assert (await cluster.get("/health"))["status"] == "up"
     assert (await cluster.get("/detent/storage"))["failingSince"] is None
 
@@ -121,7 +122,7 @@ async def test_a_failing_disk_is_reported_as_failing_and_not_as_full(cluster: Cl
     assert "cannot write to its disk" in answer.json()["error"]["error"]
     health = await cluster.client.get("/health")
     assert (health.status_code, health.json()["storage"][0]["status"]) == (503, "failing")
-    await cluster.master.storage.tick()
+    await StorageLoop(cluster.master.storage, cluster.master.notifications).tick()
     assert (await cluster.get("/health"))["status"] == "up"
 
 
@@ -136,8 +137,8 @@ async def test_only_admins_see_the_paths_of_the_storage(cluster: Cluster):
 
 async def test_an_idle_master_notices_a_full_disk(cluster: Cluster, disk: SmallDisk):
     disk.fill()
-    await cluster.master.storage.tick()
-    await cluster.master.storage.tick()
+    await StorageLoop(cluster.master.storage, cluster.master.notifications).tick()
+    await StorageLoop(cluster.master.storage, cluster.master.notifications).tick()
     assert not cluster.master.storage.is_writable
     assert not (disk.path / ".write-probe").exists()
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 from tests.support.cluster import CONFIG, Cluster
+from tests.support.columns import update_columns
 from tests.support.makers import add_project
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, Holds, write_holds
@@ -25,7 +26,7 @@ async def count(cluster: Cluster, *conditions: Any) -> int:
 
 async def index_all(cluster: Cluster) -> None:
     async def nothing_is_stale() -> bool:
-        await cluster.master.indexer.catch_up(at_once=True)
+        await update_columns(cluster.master.indexer)
         return await count(cluster, ExperimentRow.values_stale) == await count(cluster, TrialRow.values_stale) == 0
 
     await eventually(nothing_is_stale)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, select
 from tests.support.cluster import Cluster, open_cluster
+from tests.support.columns import update_columns
 from tests.support.queue_rows import end_all, fill, run_all, use_config_of
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, Holds, write_holds
@@ -68,7 +69,7 @@ async def add_waiting(
     async with database.write_lock:
         await asyncio.to_thread(write)
     # The index counts the trials of an experiment as they are created, and then works in lots.
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     database.queue_changes.is_known = False
     database.notifications.publish({notifications.SCHEDULE})
     await cluster.get("/detent/experiments/2/why")  # answered once the scheduler has read the queue anew

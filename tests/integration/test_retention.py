@@ -119,8 +119,8 @@ async def test_a_master_that_ends_while_it_removes_files_goes_on_at_its_next_sta
 ) -> None:
     root = tmp_path / "data" / "checkpoints"
 
-    async def cut_off(_database: object, _clock: object, roots: Any, doomed: Any) -> None:
-        for each in doomed[:3]:
+    async def cut_off(_database: object, _clock: object, roots: Any, to_remove: Any) -> None:
+        for each in to_remove[:3]:
             removal.remove(each.storage, each.uuid, roots)
         raise RuntimeError("a test's: nothing is recorded")
 

@@ -24,7 +24,7 @@ from determined_master.db.session import WriteSession
 from determined_master.jobs import repository as job_rows
 from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.pool_states import PoolStates
-from determined_master.scheduling.plan import Plan
+from determined_master.scheduling.plan import SchedulingPlan
 from determined_master.scheduling.view import Constraints, TaskGroup
 
 ADMIN = Principal(user_id=1, username="admin", admin=True)
@@ -211,7 +211,7 @@ async def quiet(tmp_path: Path) -> AsyncIterator[Cluster]:
         yield cluster
 
 
-def sorted_plan(plan: Plan) -> Any:
+def sorted_plan(plan: SchedulingPlan) -> Any:
     parts = (plan.placements, plan.releases, plan.refusals)
     return [sorted(part, key=repr) for part in parts], dict(plan.waiting)
 

@@ -18,6 +18,7 @@ from determined_master.api.errors import translate
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import bring_up, upgrade
 from determined_master.db.models import UserRow
+from determined_master.loops.columns import ColumnLoop
 
 S3 = {"type": "s3", "bucket": "b", "access_key": "hunter2-access", "secret_key": "hunter2-secret"}
 CONFIG = """\
@@ -91,7 +92,7 @@ async def test_no_answer_holds_a_secret_and_the_task_gets_all(tmp_path: Path):
 
 
 async def index_texts(cluster: Cluster) -> list[Any]:
-    await cluster.master.indexer.catch_up()
+    await ColumnLoop(cluster.master.indexer).tick()
     async with cluster.master.database.read() as session:
         names = await session.execute(text("SELECT name FROM column_names"))
         texts = await session.execute(text("SELECT text FROM column_values"))

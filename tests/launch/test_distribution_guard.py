@@ -27,4 +27,4 @@ def test_the_error_about_both_distributions_names_the_remedy(tmp_path, monkeypat
     folder = make(tmp_path / "a", "determined-0.38.1", "detent_cluster-0.2.0")
     monkeypatch.setattr("sys.path", [folder])
     with pytest.raises(distribution_guard.BothInstalled, match="Create a new environment"):
-        distribution_guard.refuse()
+        distribution_guard.raise_if_both_installed()

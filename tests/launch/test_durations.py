@@ -2,7 +2,7 @@
 
 import pytest
 
-from determined.config.launch import Launch
+from determined.config.launch import LaunchSection
 from determined_launch.durations import parse_duration
 
 
@@ -21,7 +21,7 @@ from determined_launch.durations import parse_duration
 )
 def test_durations_with_and_without_units_are_parsed(text, seconds):
     assert parse_duration(text) == seconds
-    assert Launch.model_validate({"hang_timeout": text}).hang_timeout == seconds
+    assert LaunchSection.model_validate({"hang_timeout": text}).hang_timeout == seconds
 
 
 @pytest.mark.parametrize("text", ["", "ten", "10x", "5 5", "1h30", "-1", "1e3", "٣", "m", "1" + "0" * 400])

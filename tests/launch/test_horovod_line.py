@@ -125,7 +125,7 @@ def test_autohorovod_starts_a_plain_process_for_one_slot_only(monkeypatch, capfd
     assert line == LaunchLine(overrides, ("py", "train.py", "x"), is_auto=True)
     started = []
     monkeypatch.setattr(process, "run", lambda argv, environ: started.append((argv, environ["DET_CHIEF_IP"])) or 7)
-    monkeypatch.setattr(launcher, "demand", lambda *_: pytest.fail("it needs horovod"))
+    monkeypatch.setattr(launcher, "require", lambda *_: pytest.fail("it needs horovod"))
     one_slot = RendezvousFacts(("10.0.0.1",), 0, (1,))
     assert horovod.launch(LaunchContext(horovod.MODULE, line, one_slot, {})) == 7
     assert started == [(("py", "train.py", "x"), "10.0.0.1")]

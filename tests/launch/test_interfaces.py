@@ -9,9 +9,9 @@ from determined_launch.errors import LaunchError
 
 
 def test_bearing_returns_the_interface_with_an_address_or_none():
-    assert interfaces.bearing("127.0.0.1") == "lo"
-    assert interfaces.bearing("localhost") == "lo"
-    assert interfaces.bearing("192.0.2.77") is None
+    assert interfaces.interface_of("127.0.0.1") == "lo"
+    assert interfaces.interface_of("localhost") == "lo"
+    assert interfaces.interface_of("192.0.2.77") is None
 
 
 def test_a_missing_interface_is_named_with_those_that_exist():

@@ -96,14 +96,14 @@ def test_a_role_of_one_container_meets_at_the_loopback_address_and_one_of_severa
     here = facts(1, 1)
     processes = place([role("both", 2, 1), role("master")], here)
     known = role_environment.RolePorts({0: 1, 1: 2, 2: 3}, {"both": 4, "master": 5})
-    told = [role_environment.variables(process, processes, here, known, []) for process in processes]
-    assert [(each["DET_ROLE"], each["MASTER_ADDR"], each["MASTER_PORT"]) for each in told] == [
+    environments = [role_environment.variables(process, processes, here, known, []) for process in processes]
+    assert [(each["DET_ROLE"], each["MASTER_ADDR"], each["MASTER_PORT"]) for each in environments] == [
         ("both", "10.0.0.1", "4"),
         ("master", "127.0.0.1", "5"),
         ("both", "10.0.0.1", "4"),
     ]
-    assert {each["DET_CHIEF_IP"] for each in told} == {"10.0.0.1"}
-    assert not any("CUDA_VISIBLE_DEVICES" in each for each in told)
+    assert {each["DET_CHIEF_IP"] for each in environments} == {"10.0.0.1"}
+    assert not any("CUDA_VISIBLE_DEVICES" in each for each in environments)
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,17 @@ def test_processes_are_placed_container_by_container_and_know_each_others_ports(
     role_layers.write(tmp_path, [role("actor", count=2, slots=1), role("master"), role("critic", slots=1)], {})
     layers = role_layers.start_containers(tmp_path, (1, 2))
     assert [code for code, _ in role_layers.finish(layers)] == [0, 0]
-    told = {name: variables_of(tmp_path, name) for name in ("actor0", "master0", "actor1", "critic0")}
+    environments = {name: variables_of(tmp_path, name) for name in ("actor0", "master0", "actor1", "critic0")}
     names = ("PROCESS_RANK", "PROCESS_LOCAL_RANK", "PROCESS_LOCAL_SIZE", "PROCESS_CROSS_RANK", "PROCESS_CROSS_SIZE")
-    numbers = [[int(each[f"DET_{name}"]) for name in names] for each in told.values()]
+    numbers = [[int(each[f"DET_{name}"]) for name in names] for each in environments.values()]
     assert numbers == [[0, 0, 2, 0, 2], [1, 1, 2, 0, 2], [2, 0, 2, 1, 2], [3, 1, 2, 1, 2]]
-    assert len({each["DET_ROLES"] for each in told.values()}) == 1
-    roles = json.loads(told["master0"]["DET_ROLES"])
+    assert len({each["DET_ROLES"] for each in environments.values()}) == 1
+    roles = json.loads(environments["master0"]["DET_ROLES"])
     assert len({one["port"] for each in roles for one in each["processes"]}) == 4
-    stores = {(each["MASTER_PORT"], each["WORLD_SIZE"]) for each in told.values()}
+    stores = {(each["MASTER_PORT"], each["WORLD_SIZE"]) for each in environments.values()}
     assert len(stores) == 3
-    assert told["actor0"]["MASTER_PORT"] == told["actor1"]["MASTER_PORT"]
-    assert [told["actor1"][name] for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE")] == ["1", "0", "1"]
+    assert environments["actor0"]["MASTER_PORT"] == environments["actor1"]["MASTER_PORT"]
+    assert [environments["actor1"][name] for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE")] == ["1", "0", "1"]
 
 
 def test_the_core_context_of_all_roles_spans_the_containers(tmp_path):

@@ -17,9 +17,9 @@ from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SearchEventRow, SeriesCursorRow
 from determined_master.experiments.kept_searches import LATE_SECONDS
+from determined_master.loops.packing import PackingLoop
 from determined_master.loops.searches import SearchLoop
 from determined_master.metric_series import repository
-from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.resource_managers import waiting_reasons
 from determined_master.trials import repository as trial_rows
 
@@ -168,7 +168,7 @@ async def test_short_ended_trials_are_not_packed_one_by_one(cluster: Cluster):
             experiment = await add_experiment(session)
             trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
             await session.execute(insert(SeriesCursorRow), [{"trial_id": trials[0].id}])
-        await SeriesPacker(cluster.master.database, lambda: 0).tick()
+        await PackingLoop(cluster.master.database, lambda: 0).tick()
 
         async def finished() -> bool:  # by this packer, or by the master's own
             async with cluster.master.database.read() as session:

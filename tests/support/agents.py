@@ -17,11 +17,11 @@ from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ContainerSpec, ContextRef, DesiredContainer
-from determined_agent.container import Boot
+from determined_agent.container import CommandBuilder
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.drivers.driver import Driver
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.master_link.connection import Connection
 from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.runtime import make_runtime
@@ -31,10 +31,10 @@ from determined_agent.task_process.entry_command import with_hooks
 BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
 
 
-def plain_boot(draft: Draft) -> tuple[str, ...]:
+def plain_command(plan: ContainerPlan) -> tuple[str, ...]:
     """Replaces run_task: returns the entrypoint itself, after the hooks."""
-    entrypoint = json.loads(draft.environment["DET_ENTRYPOINT_JSON"])
-    return with_hooks(draft, ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint))
+    entrypoint = json.loads(plan.environment["DET_ENTRYPOINT_JSON"])
+    return with_hooks(plan, ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint))
 
 
 def make_desired(entrypoint: str | list[str] = "true", *, container_id: str = "", **spec: Any) -> DesiredContainer:
@@ -53,7 +53,13 @@ def make_desired(entrypoint: str | list[str] = "true", *, container_id: str = ""
 
 @asynccontextmanager
 async def agent_on(
-    url: str, data: Path, *, driver: Driver | None = None, slots: int = 2, boot: Boot = plain_boot, **settings: Any
+    url: str,
+    data: Path,
+    *,
+    driver: Driver | None = None,
+    slots: int = 2,
+    build_command: CommandBuilder = plain_command,
+    **settings: Any,
 ) -> AsyncIterator[Daemon]:
     """Yields a daemon with the real hooks. Closing it ends no container."""
     values = {"base_environment": BASE} | settings
@@ -64,7 +70,15 @@ async def agent_on(
     runtime = make_runtime(
         agent_settings, "agent-1", device_slots, TOKEN, cluster_folders=lambda: memory.cluster_folders
     )
-    daemon = Daemon(agent_settings, TOKEN, memory, device_slots, driver or runtime.driver, runtime.hooks, boot=boot)
+    daemon = Daemon(
+        agent_settings,
+        TOKEN,
+        memory,
+        device_slots,
+        driver or runtime.driver,
+        runtime.hooks,
+        build_command=build_command,
+    )
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())
     try:

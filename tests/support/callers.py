@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 from sqlalchemy import update
 from tests.support.cluster import PASSWORD, Cluster, login
+from tests.support.columns import update_columns
 from tests.support.seeded_cluster import SeededObjects, seed_cluster
 
 from determined_master.db.models import CheckpointRow, SessionRow
@@ -86,7 +87,7 @@ async def _expired(cluster: Cluster) -> dict[str, str]:
 
 async def protected_rows(cluster: Cluster) -> dict[str, list[Any]]:
     """Returns the rows that only the victim, an agent or an admin may change, after the index has caught up."""
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     tables = sorted(names - {"sessions", "events", "user_settings", "sign_in_links", "alembic_version"})

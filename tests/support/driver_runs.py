@@ -7,18 +7,20 @@ from pathlib import Path
 from tests.support.container_engine import BASE_IMAGE
 
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import ContainerOptions, Driver, Ended, Launch
+from determined_agent.drivers.driver import ContainerLaunch, ContainerOptions, Driver, RunEnd
 from determined_agent.output import log_segments
 from determined_agent.task_process import processes
 from determined_agent.task_process.namespaces import Mount
 
 
-def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:
+def make_launch(
+    folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()
+) -> ContainerLaunch:
     run = RunFolder(folder / uuid.uuid4().hex)
     run.make()
     environment = {"PATH": "/usr/bin:/bin", "DET_ALLOCATION_ID": run.path.name}
     options = ContainerOptions(BASE_IMAGE, network_mode="none")
-    return Launch(run, argv or ("bash", "-c", script), environment, run.workdir, mounts, options)
+    return ContainerLaunch(run, argv or ("bash", "-c", script), environment, run.workdir, mounts, options)
 
 
 def text_of(folder: RunFolder) -> list[str]:
@@ -30,11 +32,11 @@ def text_of(folder: RunFolder) -> list[str]:
     return lines
 
 
-def left_of(launch: Launch) -> set[int]:
+def left_of(launch: ContainerLaunch) -> set[int]:
     return processes.marked("DET_ALLOCATION_ID", launch.folder.path.name)
 
 
-async def run(driver: Driver, launch: Launch) -> Ended:
+async def run(driver: Driver, launch: ContainerLaunch) -> RunEnd:
     await driver.start(launch)
     async with asyncio.timeout(20):
         return await driver.wait(launch.folder)
@@ -47,7 +49,7 @@ def read_or_nothing(path: Path) -> bytes:
         return b""
 
 
-def shim_of(launch: Launch) -> int:
+def shim_of(launch: ContainerLaunch) -> int:
     """Returns the shim's pid on the host, which differs from its pid inside a container."""
     order = str(launch.folder.order).encode()
     lines = {int(path.parent.name): read_or_nothing(path) for path in Path("/proc").glob("[0-9]*/cmdline")}

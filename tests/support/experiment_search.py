@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from tests.support.cluster import Cluster
+from tests.support.columns import update_columns
 from tests.support.makers import add_experiment, add_trial, effective
 
 
@@ -31,5 +32,5 @@ async def add_three(cluster: Cluster) -> list[int]:
             reports = [("validation", {"loss": loss})] if loss is not None else []
             await add_trial(session, row, hparams={"lr": loss, "opt": name.lower()}, reports=reports)
             created.append(row.id)
-    await cluster.master.indexer.catch_up(at_once=True)
+    await update_columns(cluster.master.indexer)
     return created

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from determined_master.scheduling.plan import Part, Plan
+from determined_master.scheduling.plan import Part, SchedulingPlan
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.view import (
     AgentView,
@@ -62,7 +62,7 @@ def fair(**more):
 PREEMPTING = SchedulerView(preemption=True)
 
 
-def applied(pool: PoolView, plan: Plan) -> PoolView:
+def applied(pool: PoolView, plan: SchedulingPlan) -> PoolView:
     """Returns the pool after the whole plan was applied."""
     requests = {r.allocation_id: r for r in pool.waiting}
     started = []

@@ -10,8 +10,9 @@ from tests.support.cluster import Cluster
 from tests.support.database_rows import write_rows
 
 from determined_master.json_numbers import outward
-from determined_master.metric_series import series_packer as packs
+from determined_master.loops.packing import PackingLoop
 from determined_master.metric_series.downsampling import SIZE, factor_for, inside, reduce, thin
+from determined_master.metric_series.series_packer import MIN_POINTS
 from determined_master.metric_series.series_points import Points
 
 Point = tuple[int, int, float, float | None]
@@ -26,9 +27,9 @@ async def series(cluster: Cluster, **fields: Any) -> dict[str, Any]:
     return curves
 
 
-async def packing(cluster: Cluster, *, least: int = packs.MIN_POINTS, least_at_end: int = 1, steps: int = 1000) -> None:
+async def packing(cluster: Cluster, *, least: int = MIN_POINTS, least_at_end: int = 1, steps: int = 1000) -> None:
     """Packs the series with at least so many reports, or those of ended trials. ``steps``: maximum number of ticks."""
-    work = packs.SeriesPacker(cluster.master.database, lambda: 0, least=least, least_at_end=least_at_end)
+    work = PackingLoop(cluster.master.database, lambda: 0, least=least, least_at_end=least_at_end)
     for _ in range(steps):
         if await work.tick() is None:
             return

@@ -25,8 +25,8 @@ class SlurmPool(LiveCluster):
         **provider: Any,
     ) -> None:
         """``host``: where the master listens. ``pools``: settings of the pools, without what all of them have; ``provider``: that of the only one."""
-        made = [self._pool(folder, each) for each in (pools or [{"pool_name": "default", **provider}])]
-        super().__init__(folder, host=host, resource_pools=json.dumps(made))
+        settings = [self._pool(folder, each) for each in (pools or [{"pool_name": "default", **provider}])]
+        super().__init__(folder, host=host, resource_pools=json.dumps(settings))
         self.slurm = slurm
         self.environment |= slurm.environment
 

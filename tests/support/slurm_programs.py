@@ -44,9 +44,9 @@ class FakeSlurm:
         return json.loads((self.folder / "queue.json").read_text())
 
     def write(self, queue: dict) -> None:
-        draft = self.folder / "queue.json.new"
-        draft.write_text(json.dumps(queue))
-        draft.replace(self.folder / "queue.json")
+        plan = self.folder / "queue.json.new"
+        plan.write_text(json.dumps(queue))
+        plan.replace(self.folder / "queue.json")
 
     def set(self, **values: object) -> None:
         """Sets how the programs behave: ``held`` (jobs do not run: True, or the state that they have), ``fails`` (a program's name and its error), ``hangs``

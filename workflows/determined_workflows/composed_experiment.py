@@ -7,7 +7,7 @@ import yaml
 
 from determined.client import submissions
 from determined.client.session import Session
-from determined.context import Packed
+from determined.context import ContextArchive
 from determined.errors import BadRequest, ConfigError
 
 _COMPOSED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
@@ -50,7 +50,7 @@ def completed(
     return text, checked.render() if checked.diagnostics else ""
 
 
-def create(session: Session, config: str, packed: Packed, *, name: str, is_paused: bool = False) -> int:
+def create(session: Session, config: str, packed: ContextArchive, *, name: str, is_paused: bool = False) -> int:
     """Creates the experiment of a configuration, which is called ``name``, and returns its id.
 
     Raises ConfigError with what the master finds wrong.

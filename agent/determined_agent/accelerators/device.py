@@ -31,31 +31,31 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProgramOutput:
     """The output of a program, and why it failed if it did. Both are empty if there is no such program."""
 
     text: str = ""
     problem: str = ""
 
 
-Ask = Callable[[Sequence[str], str], Answer]
+Ask = Callable[[Sequence[str], str], ProgramOutput]
 
 
-def ask(argv: Sequence[str], name: str, seconds: float = PATIENCE_SECONDS) -> Answer:
+def ask(argv: Sequence[str], name: str, seconds: float = PATIENCE_SECONDS) -> ProgramOutput:
     """Runs a program and returns what it prints. Blocking; raises nothing. ``name``: what problems call it."""
     if shutil.which(argv[0]) is None:
-        return Answer()
+        return ProgramOutput()
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return Answer(problem=f"{name} did not answer within {seconds:g} s")
+        return ProgramOutput(problem=f"{name} did not answer within {seconds:g} s")
     except OSError as problem:
-        return Answer(problem=f"{name} cannot be run: {problem.strerror}")
+        return ProgramOutput(problem=f"{name} cannot be run: {problem.strerror}")
     if done.returncode == 0:
-        return Answer(done.stdout[:MAX_CHARACTERS])
+        return ProgramOutput(done.stdout[:MAX_CHARACTERS])
     said = next((line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()), "")
     why = f"{name} failed with exit code {done.returncode}" + (f": {said[:300]}" if said else "")
-    return Answer(done.stdout[:MAX_CHARACTERS], why)
+    return ProgramOutput(done.stdout[:MAX_CHARACTERS], why)
 
 
 def number(text: str | None) -> int | None:

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers import docker_config
 from determined_agent.drivers.container_account import add_account
-from determined_agent.drivers.driver import PRIVATE_UMASK, Ended, Launch, NotStarted, OutputLimits, SystemFailure
+from determined_agent.drivers.driver import (
+    PRIVATE_UMASK,
+    ContainerLaunch,
+    NotStarted,
+    OutputLimits,
+    RunEnd,
+    SystemFailure,
+)
 from determined_agent.drivers.engine import (
     Engine,
     EngineError,
@@ -92,7 +99,7 @@ class DockerDriver:
         self._background: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
 
-    async def start(self, launch: Launch) -> None:
+    async def start(self, launch: ContainerLaunch) -> None:
         if launch.container is None:
             raise NotStarted("a container needs an image")
         write_atomic(launch.folder.order, json.dumps(self._order(launch)), is_durable=False)
@@ -108,7 +115,7 @@ class DockerDriver:
             if ended.kind == "failed_to_start":
                 raise NotStarted(ended.message)
 
-    async def _create_and_start(self, launch: Launch) -> bool:
+    async def _create_and_start(self, launch: ContainerLaunch) -> bool:
         """Creates a container and starts it. Returns False if it ended before its task ran."""
         name = name_of(launch.folder)
         config = docker_config.container_config(
@@ -128,7 +135,7 @@ class DockerDriver:
             said = self._host_mounts.explain(problem.message) if self._host_mounts else problem.message
             raise NotStarted(f"cannot start a container of {config.image}: {said}") from problem
 
-    def _mounts_of(self, launch: Launch) -> contextlib.AbstractAsyncContextManager[tuple[Mount, ...]]:
+    def _mounts_of(self, launch: ContainerLaunch) -> contextlib.AbstractAsyncContextManager[tuple[Mount, ...]]:
         """Returns the mounts of a container as its engine has to make them."""
         if self._host_mounts is not None:
             return self._host_mounts.held(launch)
@@ -136,7 +143,7 @@ class DockerDriver:
             raise NotStarted("this agent looks at no folders of its machine, so it mounts none")
         return contextlib.nullcontext(launch.mounts)
 
-    async def wait(self, folder: RunFolder) -> Ended:
+    async def wait(self, folder: RunFolder) -> RunEnd:
         name = name_of(folder)
         with self._events.watch(name) as changed:
             while True:
@@ -264,7 +271,7 @@ class DockerDriver:
             return False
         return True
 
-    def _order(self, launch: Launch) -> dict[str, Any]:
+    def _order(self, launch: ContainerLaunch) -> dict[str, Any]:
         folder = launch.folder
         is_private = launch.identity is not None
         of_shim = folder.shim if is_private else folder.path  # the folder itself stays the agent's
@@ -341,7 +348,7 @@ def _kill(api: "APIClient", name: str, number: signal.Signals) -> None:
     api.kill(name, int(number))
 
 
-def _settle(folder: RunFolder, state: Mapping[str, Any] | None) -> Ended:
+def _settle(folder: RunFolder, state: Mapping[str, Any] | None) -> RunEnd:
     """Records the end of a container that no longer runs, and returns it. ``state``: None if it is gone."""
     if not has_ended(folder):
         write_lost(folder, _lost_reason(state))
@@ -352,11 +359,11 @@ def _settle(folder: RunFolder, state: Mapping[str, Any] | None) -> Ended:
     return _recorded_end(folder)
 
 
-def _recorded_end(folder: RunFolder) -> Ended:
+def _recorded_end(folder: RunFolder) -> RunEnd:
     """Returns the end as the shim recorded it; one that this agent did not request is a failure of the system."""
     ended = read_end(folder)
     if ended.kind == "stopped" and not folder.stop.exists():
-        return Ended("system", message="the container was stopped by another program than this agent")
+        return RunEnd("system", message="the container was stopped by another program than this agent")
     return ended
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from determined_agent.drivers.driver import ContainerOptions, Launch
+from determined_agent.drivers.driver import ContainerLaunch, ContainerOptions
 from determined_agent.task_process.identity import Identity
 from determined_agent.task_process.namespaces import Mount
 
@@ -33,7 +33,9 @@ class ContainerConfig:
     """Only what the shim needs: the task's own variables, with its tokens, are in the order file."""
 
 
-def container_config(launch: Launch, *, shim: Path, labels: Mapping[str, str], user: str, name: str) -> ContainerConfig:
+def container_config(
+    launch: ContainerLaunch, *, shim: Path, labels: Mapping[str, str], user: str, name: str
+) -> ContainerConfig:
     """Returns the configuration of the container that runs ``launch`` under the shim."""
     options = launch.container
     if options is None:

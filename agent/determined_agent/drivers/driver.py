@@ -68,7 +68,7 @@ class ContainerOptions:
 
 
 @dataclass(frozen=True)
-class Launch:
+class ContainerLaunch:
     """The data that a driver needs to start one container."""
 
     folder: RunFolder
@@ -89,7 +89,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunEnd:
     """How a container ended: ``exited`` with ``code`` or ``signal``; ``stopped`` on request; else ``message`` says."""
 
     kind: Literal["exited", "stopped", "failed_to_start", "system"]
@@ -101,9 +101,9 @@ class Ended:
 
 
 class Driver(Protocol):
-    async def start(self, launch: Launch) -> None: ...
+    async def start(self, launch: ContainerLaunch) -> None: ...
 
-    async def wait(self, folder: RunFolder) -> Ended: ...
+    async def wait(self, folder: RunFolder) -> RunEnd: ...
 
     def stop(self, folder: RunFolder) -> None: ...
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import Ended
+from determined_agent.drivers.driver import RunEnd
 from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
@@ -38,19 +38,19 @@ def add_cause(folder: RunFolder, cause: str) -> None:
     write_atomic(folder.exit, json.dumps({**_read(folder), "cause": cause}))
 
 
-def read_end(folder: RunFolder) -> Ended:
+def read_end(folder: RunFolder) -> RunEnd:
     """Returns how the container ended. A record that cannot be read counts as lost."""
     record = _read(folder)
     if record.get("error"):
-        return Ended("failed_to_start", message=str(record["error"]))
+        return RunEnd("failed_to_start", message=str(record["error"]))
     if record.get("lost"):
         if folder.stop.exists():
-            return Ended("stopped", signal=int(signal.SIGKILL))
+            return RunEnd("stopped", signal=int(signal.SIGKILL))
         reason = str(record.get("reason") or "the task's shim ended without an exit record")
-        return Ended("system", message=reason + _complaint(folder))
+        return RunEnd("system", message=reason + _complaint(folder))
     # A task that ended by itself before the stop keeps its own end.
     is_stopped = bool(record.get("stopped")) and record.get("signal") is not None
-    return Ended(
+    return RunEnd(
         "stopped" if is_stopped else "exited",
         code=record.get("code"),
         signal=record.get("signal"),

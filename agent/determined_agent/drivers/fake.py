@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import Ended, Launch, NotStarted
+from determined_agent.drivers.driver import ContainerLaunch, NotStarted, RunEnd
 from determined_agent.output.log_segments import STDOUT, SegmentWriter
 from determined_launch.atomic_file import write_atomic
 
@@ -24,11 +24,11 @@ class Play:
 class FakeDriver:
     """Stores its state in the run folders like a real driver, so that a second one can take over."""
 
-    def __init__(self, script: Callable[[Launch], Play]) -> None:
+    def __init__(self, script: Callable[[ContainerLaunch], Play]) -> None:
         self._script = script
         self.started: list[str] = []
 
-    async def start(self, launch: Launch) -> None:
+    async def start(self, launch: ContainerLaunch) -> None:
         folder = launch.folder
         write_atomic(folder.order, "{}")
         play = self._script(launch)
@@ -42,11 +42,11 @@ class FakeDriver:
         if play.code is not None:
             _end(folder, {"code": play.code})
 
-    async def wait(self, folder: RunFolder) -> Ended:
+    async def wait(self, folder: RunFolder) -> RunEnd:
         while not folder.exit.exists():  # noqa: ASYNC110 - the end may be another driver's doing
             await asyncio.sleep(0.005)
         record = json.loads(folder.exit.read_text())
-        return Ended("stopped" if "signal" in record else "exited", record.get("code"), record.get("signal"))
+        return RunEnd("stopped" if "signal" in record else "exited", record.get("code"), record.get("signal"))
 
     def runtime_id(self, _folder: RunFolder, /) -> str:
         return ""

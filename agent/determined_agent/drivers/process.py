@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import PRIVATE_UMASK, Ended, Launch, NotStarted, ProcessOptions
+from determined_agent.drivers.driver import PRIVATE_UMASK, ContainerLaunch, NotStarted, ProcessOptions, RunEnd
 from determined_agent.drivers.exit_record import MAX_BYTES, read_end, write_lost
 from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.environments.source_roots import OWN, SOURCE_ROOTS
@@ -37,7 +37,7 @@ class ProcessDriver:
         self._options = options or ProcessOptions()
         self._forks = forks
 
-    async def start(self, launch: Launch) -> None:
+    async def start(self, launch: ContainerLaunch) -> None:
         folder = launch.folder
         if launch.mounts:
             folder.root.mkdir(mode=0o700, exist_ok=True)
@@ -48,7 +48,7 @@ class ProcessDriver:
             if ended.kind == "failed_to_start":
                 raise NotStarted(ended.message)
 
-    async def wait(self, folder: RunFolder) -> Ended:
+    async def wait(self, folder: RunFolder) -> RunEnd:
         while True:
             handle = open_shim(folder)
             if handle is not None:
@@ -94,7 +94,7 @@ class ProcessDriver:
             await report.comes()
             return report.has_started()
 
-    def _order(self, launch: Launch) -> dict[str, Any]:
+    def _order(self, launch: ContainerLaunch) -> dict[str, Any]:
         folder, limits = launch.folder, self._options.limits
         namespace = {
             "pids": self._options.pids,

@@ -62,15 +62,15 @@ def keep_programs(data: Path, base: TaskBase) -> Path:
         digest.update(f"{name}\0{len(body)}\0".encode() + body)
     folder = data / "task-programs" / digest.hexdigest()[:16]
     if not folder.exists():
-        draft = folder.with_name(f".{folder.name}.{os.getpid()}-{threading.get_ident()}")
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        _write_scripts(draft, f'"${{{names.TASK_PYTHON}:-python3}}"', scripts)
-        draft.chmod(0o755)  # tasks of other users read it
+        plan = folder.with_name(f".{folder.name}.{os.getpid()}-{threading.get_ident()}")
+        shutil.rmtree(plan, ignore_errors=True)
+        plan.mkdir(parents=True)
+        _write_scripts(plan, f'"${{{names.TASK_PYTHON}:-python3}}"', scripts)
+        plan.chmod(0o755)  # tasks of other users read it
         try:
-            draft.rename(folder)
+            plan.rename(folder)
         except OSError:  # another container created it first
-            shutil.rmtree(draft, ignore_errors=True)
+            shutil.rmtree(plan, ignore_errors=True)
     return folder
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
 from determined.environments import RESULT, VENV, Result, read_result
-from determined.link.stale_files import Entry, stale
+from determined.link.stale_files import UnusedEntry, stale
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.environments.task_python import PythonFacts
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings
 
@@ -40,7 +40,7 @@ class Environments:
         self._max_bytes = settings.unused_environment_bytes
         self._lock = threading.Lock()
         """Held while an environment gets a user, and while it is removed."""
-        self._waiting: dict[str, dict[str, tuple[Draft, asyncio.Future[Result]]]] = {}
+        self._waiting: dict[str, dict[str, tuple[ContainerPlan, asyncio.Future[Result]]]] = {}
 
     def build_folder(self, key: str) -> Path:
         """Returns the folder into which the environment is built."""
@@ -56,7 +56,7 @@ class Environments:
             (folder / RESULT).unlink(missing_ok=True)
         return folder
 
-    async def wait(self, key: str, draft: Draft, *, is_built: bool = False) -> Path:
+    async def wait(self, key: str, plan: ContainerPlan, *, is_built: bool = False) -> Path:
         """Returns the environment once it is complete, and counts the container as its user until ``leave``.
 
         Until then the container is reported as one that needs it: the master ends the attempt, starts a build, and
@@ -64,32 +64,32 @@ class Environments:
 
         Parameters:
             key: name of the environment.
-            draft: the container.
+            plan: the container.
             is_built: True if a build for its task has ended on this agent.
 
         Raises:
             NotStarted: the build failed.
         """
-        if not self._take(key, draft.container_id):
+        if not self._take(key, plan.container_id):
             if is_built:
                 raise NotStarted(self._failure(key))
             future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(key, {})[draft.container_id] = (draft, future)
-            draft.need_environment(key)
+            self._waiting.setdefault(key, {})[plan.container_id] = (plan, future)
+            plan.need_environment(key)
             try:
                 result = await future
             finally:
-                draft.need_environment("")
-                self._waiting.get(key, {}).pop(draft.container_id, None)
-            if not result.is_complete or not self._take(key, draft.container_id):
+                plan.need_environment("")
+                self._waiting.get(key, {}).pop(plan.container_id, None)
+            if not result.is_complete or not self._take(key, plan.container_id):
                 raise NotStarted(result.failure or _REMOVED)
         return self.build_folder(key) / VENV
 
     def finish(self, key: str) -> None:
         """Ends the wait of all containers, after a build of the environment has ended."""
         result = read_result(self.build_folder(key)) or Result(False, _KILLED)
-        for draft, future in list(self._waiting.pop(key, {}).values()):
-            draft.need_environment("")
+        for plan, future in list(self._waiting.pop(key, {}).values()):
+            plan.need_environment("")
             if not future.done():
                 future.set_result(result)
 
@@ -115,7 +115,7 @@ class Environments:
             if not users & known and not self._waiting.get(key):
                 result = read_result(self.build_folder(key))
                 size = result.bytes if result is not None else 0
-                entries.append(Entry(key, _used(self._folder / key), size))
+                entries.append(UnusedEntry(key, _used(self._folder / key), size))
         for entry in stale(entries, time.time(), max_age=self._max_age, max_bytes=self._max_bytes):
             folder = self._folder / entry.name
             trash = folder.with_name(f".{entry.name}")

@@ -50,20 +50,20 @@ def _keep(folder: Path, files: _Files) -> Path:
     with _lock:
         target = folder / _hash(files)
         if not target.exists():
-            draft = target.with_name(f".{target.name}.{os.getpid()}")
-            shutil.rmtree(draft, ignore_errors=True)
+            plan = target.with_name(f".{target.name}.{os.getpid()}")
+            shutil.rmtree(plan, ignore_errors=True)
             for root, path in files:
-                copy = draft / path.relative_to(root)
+                copy = plan / path.relative_to(root)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, copy)  # with its time, by which Python knows whether the compiled file is of it
                 _copy_compiled(path, copy)
             # Tasks of other users read it.
-            for path in (draft, *draft.rglob("*")):
+            for path in (plan, *plan.rglob("*")):
                 path.chmod(0o755 if path.is_dir() else 0o644)
             try:
-                draft.rename(target)
+                plan.rename(target)
             except OSError:  # another agent on the same data folder created it first
-                shutil.rmtree(draft, ignore_errors=True)
+                shutil.rmtree(plan, ignore_errors=True)
     return target
 
 

@@ -173,22 +173,22 @@ def _keep_product_base(data: Path, site_folders: Collection[Path]) -> Path:
 
 
 def _make(folder: Path, links: Mapping[str, Path]) -> None:
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(draft, ignore_errors=True)
+    plan = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(plan, ignore_errors=True)
     for part in ("site-packages", "bin"):
-        (draft / part).mkdir(parents=True)
+        (plan / part).mkdir(parents=True)
     for place, target in links.items():
-        (draft / place).parent.mkdir(parents=True, exist_ok=True)
-        (draft / place).symlink_to(target)
+        (plan / place).parent.mkdir(parents=True, exist_ok=True)
+        (plan / place).symlink_to(target)
     client = Path(sys.executable).with_name("det")
     if client.exists():
         # The client needs the product's packages, which tasks do not see.
-        (draft / "bin" / "det").write_text(f'#!/bin/sh\nexec env -u PYTHONPATH {shlex.quote(str(client))} "$@"\n')
-        (draft / "bin" / "det").chmod(0o755)
+        (plan / "bin" / "det").write_text(f'#!/bin/sh\nexec env -u PYTHONPATH {shlex.quote(str(client))} "$@"\n')
+        (plan / "bin" / "det").chmod(0o755)
     try:
-        draft.rename(folder)
+        plan.rename(folder)
     except OSError:  # another agent on the same data folder created it first
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(plan, ignore_errors=True)
 
 
 def _links(distribution: metadata.Distribution) -> dict[str, Path]:

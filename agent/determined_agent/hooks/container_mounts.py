@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
+from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, ContainerPlan
 from determined_agent.host_access.access import STORAGE_KEY, HostAccess
 from determined_agent.task_process.namespaces import Mount
 
@@ -18,10 +18,10 @@ class HostAccessHook:
     def __init__(self, access: HostAccess) -> None:
         self._access = access
 
-    async def do(self, draft: Draft) -> None:
-        await asyncio.to_thread(self._access.check, draft)
+    async def do(self, plan: ContainerPlan) -> None:
+        await asyncio.to_thread(self._access.check, plan)
 
-    async def undo(self, draft: Draft) -> None:
+    async def undo(self, plan: ContainerPlan) -> None:
         """Does nothing: nothing was made."""
 
 
@@ -31,34 +31,34 @@ class ContainerMountsHook:
     def __init__(self, access: HostAccess) -> None:
         self._access = access
 
-    async def do(self, draft: Draft) -> None:
-        draft.mounts.append(Mount(str(draft.folder.run), str(PRIVATE_RUN)))
-        await asyncio.to_thread(self._add_storage, draft)
-        for index in range(len(draft.spec.bind_mounts)):
-            draft.mounts.append(await asyncio.to_thread(self._mount, draft, index))
-        if draft.container is not None:
-            devices = [self._device(draft, index) for index in range(len(draft.spec.devices))]
-            draft.container = replace(draft.container, devices=(*draft.container.devices, *devices))
+    async def do(self, plan: ContainerPlan) -> None:
+        plan.mounts.append(Mount(str(plan.folder.run), str(PRIVATE_RUN)))
+        await asyncio.to_thread(self._add_storage, plan)
+        for index in range(len(plan.spec.bind_mounts)):
+            plan.mounts.append(await asyncio.to_thread(self._mount, plan, index))
+        if plan.container is not None:
+            devices = [self._device(plan, index) for index in range(len(plan.spec.devices))]
+            plan.container = replace(plan.container, devices=(*plan.container.devices, *devices))
 
-    async def undo(self, draft: Draft) -> None:
+    async def undo(self, plan: ContainerPlan) -> None:
         """Does nothing: mounts end with the container."""
 
-    def _add_storage(self, draft: Draft) -> None:
+    def _add_storage(self, plan: ContainerPlan) -> None:
         """Adds the mount of the checkpoint storage, whose folder is created if it is missing.
 
         The folder that the master itself chose is open to all owners, like /tmp: each sees only its own checkpoints.
         Any other folder is created and reached with the rights of the task's user.
         """
-        source, spec = self._access.storage(draft), draft.spec
+        source, spec = self._access.storage(plan), plan.spec
         if not source:
             return
         propagation = _propagation(STORAGE_KEY, spec.checkpoint_storage.get("propagation"))
-        identity = None if spec.is_cluster_storage else draft.identity
+        identity = None if spec.is_cluster_storage else plan.identity
         with self._access.opened(identity, STORAGE_KEY, source, makes=True) as descriptor:
             is_agents = os.fstat(descriptor).st_uid == os.geteuid()
-            if draft.identity is not None and spec.is_cluster_storage and is_agents:
+            if plan.identity is not None and spec.is_cluster_storage and is_agents:
                 os.chmod(f"/proc/self/fd/{descriptor}", 0o1777)
-        draft.mounts.append(
+        plan.mounts.append(
             Mount(
                 source,
                 PRIVATE_SHARED_FS,
@@ -68,12 +68,12 @@ class ContainerMountsHook:
             )
         )
 
-    def _mount(self, draft: Draft, index: int) -> Mount:
-        wanted = draft.spec.bind_mounts[index]
-        source, target = self._access.bind_mount(draft, index), str(wanted.get("container_path", ""))
+    def _mount(self, plan: ContainerPlan, index: int) -> Mount:
+        wanted = plan.spec.bind_mounts[index]
+        source, target = self._access.bind_mount(plan, index), str(wanted.get("container_path", ""))
         propagation = _propagation("bind_mounts", wanted.get("propagation"))
         if not os.path.isabs(target):
-            target = str(draft.workdir / target)
+            target = str(plan.workdir / target)
         return Mount(
             source,
             os.path.normpath(target),
@@ -83,9 +83,9 @@ class ContainerMountsHook:
             named_by=f"bind_mounts[{index}].host_path",
         )
 
-    def _device(self, draft: Draft, index: int) -> str:
-        wanted = draft.spec.devices[index]
-        source = self._access.device(draft, index)
+    def _device(self, plan: ContainerPlan, index: int) -> str:
+        wanted = plan.spec.devices[index]
+        source = self._access.device(plan, index)
         return f"{source}:{wanted.get('container_path') or source}:{wanted.get('mode') or 'mrw'}"
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from determined_agent.drivers.driver import PublishedPort
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.hooks.proxy_ports import VARIABLE, ProxyPortsHook
 
 
@@ -20,25 +20,25 @@ class ContainerNetworkHook:
         self._is_master_local = is_master_local
         self._proxy_ports = proxy_ports
 
-    async def do(self, draft: Draft) -> None:
-        if draft.container is None:
+    async def do(self, plan: ContainerPlan) -> None:
+        if plan.container is None:
             return
-        if draft.spec.is_distributed or self._is_master_local:
-            await self._proxy_ports.do(draft)
-            draft.container = replace(draft.container, network_mode="host")
+        if plan.spec.is_distributed or self._is_master_local:
+            await self._proxy_ports.do(plan)
+            plan.container = replace(plan.container, network_mode="host")
             return
-        published = [self._publish(draft, port, f"proxy_ports: port {port}") for port in self._wanted(draft)]
-        published += [self._publish(draft, port, f"ports: {name} ({port})") for name, port in draft.spec.ports.items()]
-        draft.container = replace(draft.container, network_mode="bridge", ports=tuple(published))
+        published = [self._publish(plan, port, f"proxy_ports: port {port}") for port in self._wanted(plan)]
+        published += [self._publish(plan, port, f"ports: {name} ({port})") for name, port in plan.spec.ports.items()]
+        plan.container = replace(plan.container, network_mode="bridge", ports=tuple(published))
 
-    async def undo(self, draft: Draft) -> None:
-        await self._proxy_ports.undo(draft)
+    async def undo(self, plan: ContainerPlan) -> None:
+        await self._proxy_ports.undo(plan)
 
-    def _wanted(self, draft: Draft) -> list[int]:
-        return list(dict.fromkeys(draft.spec.proxy_ports)) if draft.spec.rank == 0 else []
+    def _wanted(self, plan: ContainerPlan) -> list[int]:
+        return list(dict.fromkeys(plan.spec.proxy_ports)) if plan.spec.rank == 0 else []
 
-    def _publish(self, draft: Draft, port: int, what: str) -> PublishedPort:
-        outside = self._proxy_ports.reserve(draft.container_id, port)
-        draft.environment[f"{VARIABLE}{port}"] = str(port)
-        draft.say(f"{what} of the container is reachable at port {outside} of this machine")
+    def _publish(self, plan: ContainerPlan, port: int, what: str) -> PublishedPort:
+        outside = self._proxy_ports.reserve(plan.container_id, port)
+        plan.environment[f"{VARIABLE}{port}"] = str(port)
+        plan.log_line(f"{what} of the container is reachable at port {outside} of this machine")
         return PublishedPort(port, outside)

@@ -11,7 +11,7 @@ from determined.context import unpack
 from determined.errors import ContextError
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.environment import CERTIFICATE
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.master_link.contexts import Contexts
 from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings
@@ -31,51 +31,51 @@ class FilesHook:
         self._settings = settings
         self._contexts = contexts
 
-    async def do(self, draft: Draft) -> None:
-        if draft.spec.context is not None:
-            path = await self._contexts.fetch(draft.spec.context)
+    async def do(self, plan: ContainerPlan) -> None:
+        if plan.spec.context is not None:
+            path = await self._contexts.fetch(plan.spec.context)
             try:
-                ignored = await asyncio.to_thread(unpack, path, draft.folder.workdir)
+                ignored = await asyncio.to_thread(unpack, path, plan.folder.workdir)
                 if ignored:
-                    write_atomic(draft.folder.ignored, ignored, is_durable=False)
-                if draft.has_installed_library:
-                    await asyncio.to_thread(unpack, path, _model_copy(draft))
+                    write_atomic(plan.folder.ignored, ignored, is_durable=False)
+                if plan.has_installed_library:
+                    await asyncio.to_thread(unpack, path, _model_copy(plan))
             except ContextError as problem:
                 if problem.__cause__ is not None and is_out_of_space(problem.__cause__):
                     raise problem.__cause__ from None
                 raise NotStarted(f"cannot unpack the context: {problem.message}") from problem
-        self._copy_certificate(draft)
-        for name, value in info_files(draft).items():
-            file = draft.folder.info / name
+        self._copy_certificate(plan)
+        for name, value in info_files(plan).items():
+            file = plan.folder.info / name
             file.write_text(json.dumps(value))
             file.chmod(0o600)
-        move_long_variables(draft)
+        move_long_variables(plan)
 
-    def _copy_certificate(self, draft: Draft) -> None:
+    def _copy_certificate(self, plan: ContainerPlan) -> None:
         """Gives the task a copy of the master's certificate under the name that ``task_facts`` has announced."""
         trust = self._settings.trust
-        if draft.environment.get(FILE_VARIABLE) and trust.verifies:
-            copy = draft.folder.info / CERTIFICATE
+        if plan.environment.get(FILE_VARIABLE) and trust.verifies:
+            copy = plan.folder.info / CERTIFICATE
             copy.write_bytes(Path(trust.file).read_bytes())
             copy.chmod(0o600)
 
-    async def undo(self, draft: Draft) -> None:
-        for folder in (draft.folder.workdir, draft.folder.run / "train"):  # not below a link of the task
+    async def undo(self, plan: ContainerPlan) -> None:
+        for folder in (plan.folder.workdir, plan.folder.run / "train"):  # not below a link of the task
             await asyncio.to_thread(remove_tree, folder)
 
 
-def _model_copy(draft: Draft) -> Path:
+def _model_copy(plan: ContainerPlan) -> Path:
     """Writes the context as it was submitted; the installed library stores it with a trial's checkpoint."""
-    return draft.folder.run / "train" / "model"
+    return plan.folder.run / "train" / "model"
 
 
-def move_long_variables(draft: Draft) -> None:
+def move_long_variables(plan: ContainerPlan) -> None:
     """Moves the cluster's variables that are too long for Linux into files, which ``NAME_FILE`` names.
 
     Raises NotStarted for a user's variable, and if the installed library, which does not know the files, reads the
     variable.
     """
-    for name, value in list(draft.environment.items()):
+    for name, value in list(plan.environment.items()):
         if not names.is_too_long(name, value):
             continue
         size = f"{len(os.fsencode(value)) >> 10} KiB"
@@ -84,18 +84,18 @@ def move_long_variables(draft: Draft) -> None:
                 f"environment_variables: {name} is {size} long, and Linux allows 128 KiB for a variable; "
                 "put the text into a file of the context"
             )
-        if draft.has_installed_library and name != names.ENTRYPOINT_JSON:
+        if plan.has_installed_library and name != names.ENTRYPOINT_JSON:
             raise NotStarted(
                 f"{_MOVED[name]} is {size} long, and the installed determined library reads it from a variable, for "
                 "which Linux allows 128 KiB; put the long text into a file of the context, or set "
                 "environment.harness: ours"
             )
-        names.move_to_file(draft.environment, name, draft.folder.info, draft.run_dir / "info")
+        names.move_to_file(plan.environment, name, plan.folder.info, plan.run_dir / "info")
 
 
-def info_files(draft: Draft) -> dict[str, dict[str, Any]]:
+def info_files(plan: ContainerPlan) -> dict[str, dict[str, Any]]:
     """Returns ``cluster.json``, ``trial.json`` (trials only) and ``resources.json``, from the task's environment."""
-    environment = draft.environment
+    environment = plan.environment
     files: dict[str, dict[str, Any]] = {
         "cluster.json": {
             "master_url": environment.get(names.MASTER, ""),

@@ -19,7 +19,7 @@ PRIVATE_SHARED_FS = "/determined_shared_fs"
 
 
 @dataclass
-class Draft:
+class ContainerPlan:
     """A container in preparation: hooks read the spec and fill in the other fields, in order."""
 
     container_id: str
@@ -73,20 +73,20 @@ class Draft:
             self.needed_environment = key
             self.on_change()
 
-    def say(self, text: str, level: str = "INFO") -> None:
+    def log_line(self, text: str, level: str = "INFO") -> None:
         """Adds a line of the agent to the container's log."""
-        say(self.folder, text, level)
+        log_line(self.folder, text, level)
 
 
 class Hook(Protocol):
-    async def do(self, draft: Draft) -> None:
+    async def do(self, plan: ContainerPlan) -> None:
         """Performs the step. Raises NotStarted if the task or its user caused a failure."""
 
-    async def undo(self, draft: Draft) -> None:
+    async def undo(self, plan: ContainerPlan) -> None:
         """Runs after the container's end or after a later hook failed. Must not raise if ``do`` never ran."""
 
 
-def say(folder: RunFolder, text: str, level: str = "INFO") -> None:
+def log_line(folder: RunFolder, text: str, level: str = "INFO") -> None:
     """Adds lines to a container's log; allowed only while no shim writes to it."""
     writer = SegmentWriter(folder.output)
     for line in text.splitlines():

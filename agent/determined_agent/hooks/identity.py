@@ -7,7 +7,7 @@ from pathlib import Path
 from determined.link.messages import RunAs
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.hooks.hook import PRIVATE_RUN, Draft
+from determined_agent.hooks.hook import PRIVATE_RUN, ContainerPlan
 from determined_agent.host_access.accounts import GROUP, PASSWD, find_identity, has_account, with_group, with_user
 from determined_agent.settings import Settings
 from determined_agent.task_process.identity import Identity
@@ -19,27 +19,27 @@ _OF_AGENT = ("SHELL", "TMPDIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 
 
 class IdentityHook:
-    """Sets the identity of a draft. The first hook: the others prepare the task for its user."""
+    """Sets the identity of a plan. The first hook: the others prepare the task for its user."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def do(self, draft: Draft) -> None:
-        wanted = self._wanted(draft)
+    async def do(self, plan: ContainerPlan) -> None:
+        wanted = self._wanted(plan)
         if wanted is not None:
             found = await asyncio.to_thread(find_identity, wanted)
             # Containers do not see the homes of the machine.
             has_home = bool(found.home) and self._settings.container_runtime == "process"
-            draft.identity = found if has_home else found._replace(home=str(PRIVATE_RUN / HOME))
-            draft.has_private_paths = True
+            plan.identity = found if has_home else found._replace(home=str(PRIVATE_RUN / HOME))
+            plan.has_private_paths = True
 
-    async def undo(self, draft: Draft) -> None:
+    async def undo(self, plan: ContainerPlan) -> None:
         """Does nothing: the run folder is removed as a whole."""
 
-    def _wanted(self, draft: Draft) -> RunAs | None:
+    def _wanted(self, plan: ContainerPlan) -> RunAs | None:
         """Returns the user that the task has to become; None if that is the agent's own."""
-        own, owner = os.geteuid(), draft.spec.owner or "the task's owner"
-        wanted = draft.spec.run_as or self._unmapped(owner)
+        own, owner = os.geteuid(), plan.spec.owner or "the task's owner"
+        wanted = plan.spec.run_as or self._unmapped(owner)
         if wanted is None or (wanted.uid == own and (own == 0 or wanted.gid == os.getegid())):
             return None
         if own != 0:
@@ -63,19 +63,19 @@ class IdentityHook:
         )
 
 
-def set_user_variables(draft: Draft) -> None:
+def set_user_variables(plan: ContainerPlan) -> None:
     """Replaces the variables that describe the agent's user."""
-    identity = draft.identity
+    identity = plan.identity
     if identity is None:
         return
     for name in _OF_AGENT:
-        draft.environment.pop(name, None)
-    draft.environment |= {"HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name}
+        plan.environment.pop(name, None)
+    plan.environment |= {"HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name}
 
 
-def private_mounts(draft: Draft, identity: Identity) -> list[Mount]:
+def private_mounts(plan: ContainerPlan, identity: Identity) -> list[Mount]:
     """Returns the mounts that separate a process of the machine from other users. Creates their sources."""
-    folder = draft.folder
+    folder = plan.folder
     mounts = []
     for target, source in (("/tmp", folder.temporary / "tmp"), ("/var/tmp", folder.temporary / "var-tmp")):
         source.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def private_mounts(draft: Draft, identity: Identity) -> list[Mount]:
     return mounts
 
 
-def hand_over(folder: RunFolder, identity: Identity, *, is_container: bool) -> None:
+def hand_over_folder(folder: RunFolder, identity: Identity, *, is_container: bool) -> None:
     """Makes the task's folders the user's. Blocking; nothing of the task runs yet.
 
     The files of the agent stay its own. In a container the shim runs as the user too, so its files become the user's.

@@ -2,7 +2,7 @@
 
 import socket
 
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 
 VARIABLE = "DET_PROXY_PORT_"
 """``DET_PROXY_PORT_8265`` is the port to listen on if ``proxy_ports`` has 8265."""
@@ -14,14 +14,14 @@ class ProxyPortsHook:
     def __init__(self) -> None:
         self._owners: dict[int, str] = {}
 
-    async def do(self, draft: Draft) -> None:
-        if draft.spec.rank != 0:
+    async def do(self, plan: ContainerPlan) -> None:
+        if plan.spec.rank != 0:
             return  # only the chief's container is reachable from outside
-        for wanted in dict.fromkeys(draft.spec.proxy_ports):
-            port = self.reserve(draft.container_id, wanted)
-            draft.environment[f"{VARIABLE}{wanted}"] = str(port)
+        for wanted in dict.fromkeys(plan.spec.proxy_ports):
+            port = self.reserve(plan.container_id, wanted)
+            plan.environment[f"{VARIABLE}{wanted}"] = str(port)
             if port != wanted:
-                draft.say(
+                plan.log_line(
                     f"proxy_ports: port {wanted} of this machine is taken; listen on {port} instead, the value of "
                     f"{VARIABLE}{wanted}",
                     "WARNING",
@@ -33,8 +33,8 @@ class ProxyPortsHook:
         self._owners[port] = container_id
         return port
 
-    async def undo(self, draft: Draft) -> None:
-        self._owners = {port: owner for port, owner in self._owners.items() if owner != draft.container_id}
+    async def undo(self, plan: ContainerPlan) -> None:
+        self._owners = {port: owner for port, owner in self._owners.items() if owner != plan.container_id}
 
     def _is_free(self, port: int) -> bool:
         return port not in self._owners and _can_bind(port)

@@ -13,7 +13,7 @@ from determined_agent.environments.environment_store import Environments, facts_
 from determined_agent.environments.task_base import base_version
 from determined_agent.environments.task_python import PythonProbe, choose
 from determined_agent.hooks.environment import PRIVATE_BUILD
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.master_link.contexts import Contexts
 from determined_agent.settings import Settings, task_python_of_agent
 from determined_agent.task_process.namespaces import Mount
@@ -32,31 +32,31 @@ class RequirementsHook:
         self._environments = environments
         self._probe = probe
 
-    async def do(self, draft: Draft) -> None:
-        if draft.spec.venv is None:
+    async def do(self, plan: ContainerPlan) -> None:
+        if plan.spec.venv is None:
             return
-        inputs = await self._inputs(draft)
-        key = await self._key(draft, inputs)
-        if draft.spec.builds_environment:
-            await self._prepare_build(draft, key)
+        inputs = await self._inputs(plan)
+        key = await self._key(plan, inputs)
+        if plan.spec.builds_environment:
+            await self._prepare_build(plan, key)
             return
-        draft.say(f"environment: {name_of(draft.spec.venv)}, hash {key}")
-        is_built = (self._agent_id, key) in draft.spec.built_environments
-        venv = await self._environments.wait(key, draft, is_built=is_built)
+        plan.log_line(f"environment: {name_of(plan.spec.venv)}, hash {key}")
+        is_built = (self._agent_id, key) in plan.spec.built_environments
+        venv = await self._environments.wait(key, plan, is_built=is_built)
         facts = await asyncio.to_thread(facts_of, venv)
         if inputs.kind == "packages":
-            draft.added = facts
+            plan.added = facts
         else:
-            draft.built = facts
+            plan.built = facts
 
-    async def undo(self, draft: Draft) -> None:
-        if draft.spec.builds_environment:
-            self._environments.finish(draft.spec.builds_environment)
-        elif draft.spec.venv is not None:
-            await asyncio.to_thread(self._environments.leave, draft.container_id)
+    async def undo(self, plan: ContainerPlan) -> None:
+        if plan.spec.builds_environment:
+            self._environments.finish(plan.spec.builds_environment)
+        elif plan.spec.venv is not None:
+            await asyncio.to_thread(self._environments.leave, plan.container_id)
 
-    async def _inputs(self, draft: Draft) -> Inputs:
-        venv, context = draft.spec.venv, draft.spec.context
+    async def _inputs(self, plan: ContainerPlan) -> Inputs:
+        venv, context = plan.spec.venv, plan.spec.context
         assert venv is not None
         if "pip" in venv:
             return read_packages(venv["pip"])
@@ -73,29 +73,29 @@ class RequirementsHook:
         except (ConfigError, ContextError) as problem:
             raise NotStarted(problem.message) from problem
 
-    async def _key(self, draft: Draft, inputs: Inputs) -> str:
+    async def _key(self, plan: ContainerPlan, inputs: Inputs) -> str:
         """Returns the name of the environment: one for each list, Python and user of this machine. Packages that are
         added to a Python also depend on those that it has."""
         is_added = inputs.kind == "packages"
-        image = draft.spec.image if is_added else None
+        image = plan.spec.image if is_added else None
         python, _ = await asyncio.to_thread(choose, image, self._settings.task_python, task_python_of_agent())
         is_users = image is not None and image.startswith("venv:")
-        facts = await self._probe.ask(python, draft.identity if is_users else None)
-        user = f"{draft.identity.uid}:{draft.identity.gid}" if draft.identity else ""
+        facts = await self._probe.ask(python, plan.identity if is_users else None)
+        user = f"{plan.identity.uid}:{plan.identity.gid}" if plan.identity else ""
         base = await asyncio.to_thread(base_version, facts) if is_added else ()
         return inputs.key(str(facts.interpreter), ".".join(map(str, facts.version)), user, *base)
 
-    async def _prepare_build(self, draft: Draft, key: str) -> None:
-        wanted = draft.spec.builds_environment
+    async def _prepare_build(self, plan: ContainerPlan, key: str) -> None:
+        wanted = plan.spec.builds_environment
         if key != wanted:
             raise NotStarted(
                 f"the Python of this agent, or the user of the task, has changed: the environment would be {key}, "
                 f"not {wanted}"
             )
         folder = await asyncio.to_thread(self._environments.make, key)
-        if draft.identity is not None:
-            os.chown(folder, draft.identity.uid, draft.identity.gid)
-            draft.mounts.append(Mount(str(folder), str(PRIVATE_BUILD), False))
+        if plan.identity is not None:
+            os.chown(folder, plan.identity.uid, plan.identity.gid)
+            plan.mounts.append(Mount(str(folder), str(PRIVATE_BUILD), False))
             folder = PRIVATE_BUILD
-        order = {**(draft.spec.venv or {}), "folder": str(folder)}
-        draft.environment[names.ENVIRONMENT_TO_BUILD] = json.dumps(order)
+        order = {**(plan.spec.venv or {}), "folder": str(folder)}
+        plan.environment[names.ENVIRONMENT_TO_BUILD] = json.dumps(order)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from determined.link.master_folder import is_master_folder
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access.mount_probe import can_mount_as_root
 from determined_agent.settings import ENGINE_URLS, Settings
 from determined_agent.task_process.identity import Identity
@@ -97,39 +97,39 @@ class HostAccess:
         self._devices = {*settings.allowed_devices, *map(os.path.realpath, settings.allowed_devices)}
         self._storage: dict[str, str] = {}
 
-    def check(self, draft: Draft) -> None:
+    def check(self, plan: ContainerPlan) -> None:
         """Raises NotStarted for what the container does not get, before anything is made for it. Blocking."""
-        spec = draft.spec
+        spec = plan.spec
         self._check_capabilities(spec.add_capabilities)
         for index in range(len(spec.devices)):
-            self.device(draft, index)
-        self.storage(draft)
+            self.device(plan, index)
+        self.storage(plan)
         for index in range(len(spec.bind_mounts)):
-            self.bind_mount(draft, index)
+            self.bind_mount(plan, index)
 
-    def storage(self, draft: Draft) -> str:
+    def storage(self, plan: ContainerPlan) -> str:
         """Returns the host path of the checkpoint storage, without links; empty for none. It may not exist yet.
 
         The folder that the master itself chose is found with the agent's rights, any other with the task's user's.
         """
-        given = str(draft.spec.checkpoint_storage.get("host_path") or "")
+        given = str(plan.spec.checkpoint_storage.get("host_path") or "")
         if not given:
             return ""
-        identity = None if draft.spec.is_cluster_storage else draft.identity
-        return self._path(draft, STORAGE_KEY, given, identity)
+        identity = None if plan.spec.is_cluster_storage else plan.identity
+        return self._path(plan, STORAGE_KEY, given, identity)
 
-    def bind_mount(self, draft: Draft, index: int) -> str:
+    def bind_mount(self, plan: ContainerPlan, index: int) -> str:
         """Returns the host path of an entry of ``bind_mounts``, without links."""
         key = f"bind_mounts[{index}].host_path"
-        given = str(draft.spec.bind_mounts[index].get("host_path", ""))
-        path = self._path(draft, key, given, draft.identity)
-        with self.opened(draft.identity, key, path):
+        given = str(plan.spec.bind_mounts[index].get("host_path", ""))
+        path = self._path(plan, key, given, plan.identity)
+        with self.opened(plan.identity, key, path):
             return path
 
-    def device(self, draft: Draft, index: int) -> str:
+    def device(self, plan: ContainerPlan, index: int) -> str:
         """Returns the host path of an entry of ``resources.devices``, without links."""
         key = f"resources.devices[{index}].host_path"
-        given = str(draft.spec.devices[index].get("host_path", ""))
+        given = str(plan.spec.devices[index].get("host_path", ""))
         path = _resolved(key, given, None)
         if not is_allowed_device(path, self._devices):
             raise _refused(f"{key}: the administrator of this agent does not allow {path}", "allowed_devices", path)
@@ -184,9 +184,9 @@ class HostAccess:
         finally:
             os.close(descriptor)
 
-    def _path(self, draft: Draft, key: str, given: str, identity: Identity | None) -> str:
+    def _path(self, plan: ContainerPlan, key: str, given: str, identity: Identity | None) -> str:
         path = _resolved(key, given, identity)
-        self.refuse(path, key, draft.identity, cluster_storage(draft))
+        self.refuse(path, key, plan.identity, cluster_storage(plan))
         return path
 
     def _check_capabilities(self, wanted: Sequence[str]) -> None:
@@ -221,9 +221,9 @@ class HostAccess:
         )
 
 
-def cluster_storage(draft: Draft) -> str:
+def cluster_storage(plan: ContainerPlan) -> str:
     """Returns the task's storage if the master itself chose it; masters of earlier versions say it only so."""
-    return str(draft.spec.checkpoint_storage.get("host_path") or "") if draft.spec.is_cluster_storage else ""
+    return str(plan.spec.checkpoint_storage.get("host_path") or "") if plan.spec.is_cluster_storage else ""
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -14,7 +14,7 @@ import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from determined_agent.drivers.driver import Launch, SystemFailure
+from determined_agent.drivers.driver import ContainerLaunch, SystemFailure
 from determined_agent.host_access.access import HostAccess, is_fixed
 from determined_agent.host_access.mount_probe import can_mount_as_root
 from determined_agent.task_process.namespaces import (
@@ -46,7 +46,7 @@ class HostMounts:
                 _release(place)
 
     @contextlib.asynccontextmanager
-    async def held(self, launch: Launch) -> AsyncIterator[tuple[Mount, ...]]:
+    async def held(self, launch: ContainerLaunch) -> AsyncIterator[tuple[Mount, ...]]:
         """Yields the mounts of a container as its engine has to make them. Raises NotStarted for one that it may no
         longer have."""
         place = self._folder / launch.folder.path.name
@@ -64,13 +64,13 @@ class HostMounts:
             "the mounted folder itself in the agent's setting allowed_host_paths"
         )
 
-    def _look_again(self, launch: Launch, place: Path) -> tuple[Mount, ...]:
+    def _look_again(self, launch: ContainerLaunch, place: Path) -> tuple[Mount, ...]:
         return tuple(
             self._checked(mount, launch, place / str(number)) if mount.named_by else mount
             for number, mount in enumerate(launch.mounts)
         )
 
-    def _checked(self, mount: Mount, launch: Launch, place: Path) -> Mount:
+    def _checked(self, mount: Mount, launch: ContainerLaunch, place: Path) -> Mount:
         identity = launch.identity if mount.as_user else None
         own_storage = "" if mount.as_user else mount.source
         with self._access.opened(identity, mount.named_by, mount.source) as descriptor:

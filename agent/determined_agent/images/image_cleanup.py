@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from determined.link.stale_files import Entry, stale
+from determined.link.stale_files import UnusedEntry, stale
 from determined_agent.drivers.engine import Engine, EngineError, EngineUnavailable, NoSuchObject, NotRunning
 from determined_agent.images.image_name import full_name
 from determined_agent.images.pulled_images import PulledImage, PulledImages
@@ -54,7 +54,9 @@ class ImageCleanup:
     async def tick(self) -> None:
         """Removes the images that are unused for too long now."""
         sizes = {image.id: await self._size(image) for image in self._pulled.images}
-        entries = [Entry(image.id, image.used, sizes[image.id]) for image in self._pulled.images if image.id in sizes]
+        entries = [
+            UnusedEntry(image.id, image.used, sizes[image.id]) for image in self._pulled.images if image.id in sizes
+        ]
         max_age = NO_LIMIT if self._max_age is None else self._max_age
         max_bytes = NO_LIMIT if self._max_bytes is None else self._max_bytes
         for entry in stale(entries, time.time(), max_age=max_age, max_bytes=max_bytes):
@@ -68,7 +70,7 @@ class ImageCleanup:
             return 0
         return int(facts.get("Size") or 0)
 
-    async def _remove(self, entry: Entry) -> None:
+    async def _remove(self, entry: UnusedEntry) -> None:
         image = next((one for one in self._pulled.images if one.id == entry.name), None)
         if image is None or image.used != entry.changed:
             return  # removed by somebody, or used since it was listed

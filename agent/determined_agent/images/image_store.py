@@ -199,7 +199,7 @@ class Images:
         return image_id
 
 
-class Progress:
+class PullProgress:
     """Sums up the progress of the layers of a pull.
 
     >>> progress = Progress()
@@ -239,7 +239,7 @@ def _pull_now(api: "APIClient", name: str, auth: Mapping[str, Any] | None, say: 
     events: Iterable[Mapping[str, Any]] = api.pull(
         *repository_and_tag(name), stream=True, decode=True, auth_config=dict(auth) if auth else None
     )
-    progress, said, last = Progress(), "", time.monotonic()
+    progress, said, last = PullProgress(), "", time.monotonic()
     for event in events:
         if event.get("error"):
             raise EngineError(str(event["error"]))

@@ -57,10 +57,10 @@ class Contexts:
                     path.unlink()
 
     async def _download(self, client: HttpClient, context: ContextRef, path: Path) -> None:
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        plan = path.with_name(f".{path.name}.{os.getpid()}")
         digest = hashlib.sha256()
         try:
-            with draft.open("wb") as file:
+            with plan.open("wb") as file:
 
                 def keep(piece: bytes) -> None:
                     digest.update(piece)
@@ -73,10 +73,10 @@ class Contexts:
                 raise HttpError(f"the master answered {answer.status}")
             if digest.hexdigest() != context.hash:
                 raise HttpError("the context was corrupted during download (its hash differs)")
-            os.replace(draft, path)
+            os.replace(plan, path)
         except OSError as error:
             if is_out_of_space(error):
                 raise
             raise NotStarted(f"cannot store the context in {path.parent}: {error.strerror}") from error
         finally:
-            draft.unlink(missing_ok=True)
+            plan.unlink(missing_ok=True)

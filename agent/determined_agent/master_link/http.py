@@ -20,7 +20,7 @@ class HttpError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     status: int
     body: bytes
 
@@ -53,7 +53,7 @@ class HttpClient:
 
     async def request(
         self, method: str, path: str, body: bytes = b"", *, sink: Callable[[bytes], object] | None = None
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Sends one request. ``sink`` receives the body of a 200 in chunks. Raises HttpError."""
         # The master may have closed idle connections; as many attempts more follow.
         retries = self._kept if self._has_connected and sink is None else 0
@@ -74,16 +74,18 @@ class HttpClient:
         """Closes the connection."""
         await self._client.aclose()
 
-    async def _exchange(self, method: str, path: str, body: bytes, sink: Callable[[bytes], object] | None) -> Answer:
+    async def _exchange(
+        self, method: str, path: str, body: bytes, sink: Callable[[bytes], object] | None
+    ) -> HttpAnswer:
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
         async with self._client.stream(
             method, path, content=body, headers=headers, extensions=self._extensions
         ) as answer:
             if sink is None or answer.status_code != 200:
-                return Answer(answer.status_code, await answer.aread())
+                return HttpAnswer(answer.status_code, await answer.aread())
             async for piece in answer.aiter_bytes(_PIECE_BYTES):
                 sink(piece)
-            return Answer(answer.status_code, b"")
+            return HttpAnswer(answer.status_code, b"")
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from pathlib import Path
 from determined.context import left_out
 from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import Ended
+from determined_agent.drivers.driver import RunEnd
 from determined_agent.environments import installed_library, missing_module
 from determined_agent.environments.missing_module import LastOutput
 from determined_launch.environment import DEFAULT_RUN_DIR
@@ -36,7 +36,7 @@ MAX_NUMBER = 2**31 - 1
 _CAUSES = {"out_of_memory": "out of memory", "hang": "no rank completed a step in time"}
 
 
-def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
+def exit_of(ended: RunEnd, folder: RunFolder) -> ContainerExit:
     """Returns the exit for the master. Its message names the first failed rank if that rank has a record. Blocking."""
     try:
         ranks = _ranks(folder)
@@ -141,7 +141,7 @@ def _last_output(folder: RunFolder) -> LastOutput:
         return LastOutput([])
 
 
-def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
+def _message(ended: RunEnd, ranks: list[RankExit], output: list[str]) -> str:
     if ended.code == 0:
         return ""
     # The first failure is the cause: the other ranks fail without it or are ended.
@@ -158,7 +158,7 @@ def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
     return "\n".join([text + (":" if cause.last_lines else ""), *cause.last_lines])
 
 
-def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
+def _advice(ended: RunEnd, lines: list[str], folder: RunFolder) -> str:
     if ended.code in (0, None):
         return ""
     try:
@@ -168,7 +168,7 @@ def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
         return ""
 
 
-def _hint(ended: Ended, lines: list[str], folder: RunFolder) -> str:
+def _hint(ended: RunEnd, lines: list[str], folder: RunFolder) -> str:
     """Returns why a file that the task missed is not there, or a checkpoint unreadable; empty if that is not known."""
     if ended.code in (0, None):
         return ""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Set
 
 from determined.link.run_folder import RunFolder
-from determined.link.stale_files import Entry, stale
+from determined.link.stale_files import UnusedEntry, stale
 from determined_agent.run_folders.agent_state import GONE, AgentState
 from determined_agent.run_folders.end_tasks import is_running
 from determined_agent.run_folders.tree_removal import remove_tree
@@ -55,12 +55,12 @@ class RunFolderCleanup:
             if await asyncio.to_thread(self._remove, entry.name):
                 logger.info("removed the stale run folder %s (%d bytes)", entry.name, entry.size)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[UnusedEntry]:
         with os.scandir(self._state.runs) as entries:
             for entry in entries:
                 if _OURS.fullmatch(entry.name.removeprefix(GONE)) and entry.is_dir(follow_symlinks=False):
                     with contextlib.suppress(FileNotFoundError):
-                        yield Entry(entry.name, entry.stat(follow_symlinks=False).st_mtime, _size(entry.path))
+                        yield UnusedEntry(entry.name, entry.stat(follow_symlinks=False).st_mtime, _size(entry.path))
 
     def _remove(self, name: str) -> bool:
         """Removes a folder unless its task lives; does not follow links in it. Returns True if the folder is gone."""

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.settings import task_python_of_agent
 from determined_agent.task_process.task_spawn import RUN_TASK
 from determined_launch import environment, rendezvous
@@ -19,39 +19,39 @@ _CODE = (
 _HOOK = "startup-hook.sh"
 
 
-def boot_command(draft: Draft) -> tuple[str, ...]:
+def build_command(plan: ContainerPlan) -> tuple[str, ...]:
     """Returns the argv of a container."""
-    python = "python3" if draft.container else str(task_python_of_agent())
-    run_task = (python, "-I", "-c", _CODE, str(draft.harness_copy))
-    command = with_hooks(draft, run_task)
-    if draft.spec.is_alone and command == run_task:
+    python = "python3" if plan.container else str(task_python_of_agent())
+    run_task = (python, "-I", "-c", _CODE, str(plan.harness_copy))
+    command = with_hooks(plan, run_task)
+    if plan.spec.is_alone and command == run_task:
         # Saves the task a request. After hooks it meets at the master, which until then ends it without a checkpoint.
-        alone = RendezvousFacts((draft.address,), 0, (len(draft.spec.slots),))
-        rendezvous.write(alone, {environment.RUN_DIR: str(draft.folder.run)})
+        alone = RendezvousFacts((plan.address,), 0, (len(plan.spec.slots),))
+        rendezvous.write(alone, {environment.RUN_DIR: str(plan.folder.run)})
     return command
 
 
 def program_of(argv: tuple[str, ...]) -> str:
-    """Returns the module that a command of ``boot_command`` runs by the agent's own Python and no more, or empty."""
+    """Returns the module that a command of ``build_command`` runs by the agent's own Python and no more, or empty."""
     is_plain = len(argv) > 3 and argv[0] == str(task_python_of_agent()) and argv[1:4] == ("-I", "-c", _CODE)
     return RUN_TASK if is_plain else ""
 
 
-def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
+def with_hooks(plan: ContainerPlan, command: tuple[str, ...]) -> tuple[str, ...]:
     """Returns ``command`` after the pool's and the user's hook. Hooks may export variables; a failed hook aborts."""
     sourced = []
-    if draft.spec.startup_hook:
-        write_atomic(draft.folder.run / "pool-startup-hook.sh", draft.spec.startup_hook)
-        sourced.append(draft.run_dir / "pool-startup-hook.sh")
-    if (draft.folder.workdir / _HOOK).is_file():
-        sourced.append(draft.workdir / _HOOK)
+    if plan.spec.startup_hook:
+        write_atomic(plan.folder.run / "pool-startup-hook.sh", plan.spec.startup_hook)
+        sourced.append(plan.run_dir / "pool-startup-hook.sh")
+    if (plan.folder.workdir / _HOOK).is_file():
+        sourced.append(plan.workdir / _HOOK)
     if not sourced:
         return command
-    if draft.bash is None:
-        where = f"image {draft.container.image}" if draft.container else "this machine"
+    if plan.bash is None:
+        where = f"image {plan.container.image}" if plan.container else "this machine"
         raise NotStarted(f"{sourced[-1].name} needs bash, which is not installed on {where}")
-    write_atomic(draft.folder.run / "boot.sh", _script(sourced, draft.workdir, command))
-    return (draft.bash, "--noprofile", "--norc", str(draft.run_dir / "boot.sh"))
+    write_atomic(plan.folder.run / "boot.sh", _script(sourced, plan.workdir, command))
+    return (plan.bash, "--noprofile", "--norc", str(plan.run_dir / "boot.sh"))
 
 
 def _script(sourced: list[Path], workdir: Path, command: tuple[str, ...]) -> str:

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 from determined_agent.output.line_splitter import LineSplitter
 from determined_agent.output.log_segments import STDERR, STDOUT, SegmentWriter
 from determined_agent.task_process import processes
-from determined_agent.task_process.task_spawn import Programs, Started, TaskNotStarted, start_task
+from determined_agent.task_process.task_spawn import Programs, StartedTask, TaskNotStarted, start_task
 from determined_launch import process_table
 from determined_launch.atomic_file import write_atomic
 from determined_launch.out_of_space import is_out_of_space
@@ -64,7 +64,7 @@ class Shim:
         self._writer = SegmentWriter(order["output"], segment_bytes=order["segment_bytes"], limit=order["output_limit"])
         self._selector = selectors.DefaultSelector()
         self._splitters: dict[int, tuple[int, LineSplitter]] = {}
-        self._task: Started | None = None
+        self._task: StartedTask | None = None
         self._status: dict[str, Any] | None = None
         self._is_stopped = self._was_killed = False
 

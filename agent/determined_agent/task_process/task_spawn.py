@@ -21,7 +21,7 @@ class TaskNotStarted(Exception):
     """Raised if the task could not start; none of its processes runs."""
 
 
-class Started(NamedTuple):
+class StartedTask(NamedTuple):
     """A task that was executed. ``pid`` is the task's, or that of the first process of its pid namespace."""
 
     pid: int
@@ -41,7 +41,7 @@ class Started(NamedTuple):
         return {"code": os.WEXITSTATUS(status)}
 
 
-def start_task(order: Mapping[str, Any], programs: Programs, *, close: tuple[int, ...] = ()) -> Started:
+def start_task(order: Mapping[str, Any], programs: Programs, *, close: tuple[int, ...] = ()) -> StartedTask:
     """Starts the task.
 
     Args:
@@ -85,7 +85,7 @@ def start_task(order: Mapping[str, Any], programs: Programs, *, close: tuple[int
         os.waitpid(pid, 0)
         raise TaskNotStarted(json.loads(reason))
     os.set_blocking(report[0], False)
-    return Started(pid, out[0], err[0], report[0] if has_pids else None)
+    return StartedTask(pid, out[0], err[0], report[0] if has_pids else None)
 
 
 def _be_first(report: int, problem: int) -> None:

@@ -8,7 +8,7 @@ from determined.client import experiments, lifecycle, submissions
 from determined.client.session import Session
 from determined.errors import ConfigError, Conflict, DeterminedError
 from determined_cli import connection, logs
-from determined_cli.output.states import displayed, shown
+from determined_cli.output.states import display_state, without_prefix
 from determined_cli.terminal.messages import say
 from determined_workflows.batch import on_cluster, status
 from determined_workflows.batch.job_record import JobRecord
@@ -55,7 +55,7 @@ def state(record: JobRecord, args: Namespace) -> JobState:
         found = experiments.get(session_of(record, args), int(id))
     except DeterminedError as error:
         return JobState(id, None, status.UNKNOWN, error.message)
-    word = shown(displayed(found))
+    word = without_prefix(display_state(found))
     return JobState(id, None, _WORDS.get(word, word), f"experiment {id} on {record.master}")
 
 

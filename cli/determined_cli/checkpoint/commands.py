@@ -10,7 +10,7 @@ from determined.client import checkpoints, ids
 from determined.client.checkpoint_archive import download_archive
 from determined_cli import connection
 from determined_cli.output import render
-from determined_cli.output.states import displayed, shown
+from determined_cli.output.states import display_state, without_prefix
 from determined_cli.terminal.confirmation import confirmed
 from determined_cli.terminal.messages import say
 
@@ -39,7 +39,7 @@ def describe(args: Namespace) -> None:
     values = {
         "delete_error": None,
         **render.snake(found),
-        "state": shown(displayed(found)),
+        "state": without_prefix(display_state(found)),
         "experiment_id": training.get("experimentId"),
         "trial_id": training.get("trialId"),
         "steps_completed": (found.get("metadata") or {}).get("steps_completed"),
@@ -76,12 +76,12 @@ def remove(args: Namespace) -> int:
     found = [checkpoints.get(session, uuid) for uuid in uuids]
     for checkpoint in found:
         say(_outcome(checkpoint))
-    return 1 if any(shown(displayed(each)) == "DELETE_FAILED" for each in found) else 0
+    return 1 if any(without_prefix(display_state(each)) == "DELETE_FAILED" for each in found) else 0
 
 
 def _outcome(checkpoint: Mapping[str, Any]) -> str:
     """Returns what came of a deletion: done, failed with its reason, or under way."""
-    uuid, state, task = checkpoint["uuid"], shown(displayed(checkpoint)), checkpoint.get("removalTaskId")
+    uuid, state, task = checkpoint["uuid"], without_prefix(display_state(checkpoint)), checkpoint.get("removalTaskId")
     if state == "DELETED":
         return f"deleted checkpoint {uuid}"
     if state == "DELETE_FAILED":

@@ -11,7 +11,7 @@ from determined_cli.experiment import search
 from determined_cli.experiment.show import COLUMNS
 from determined_cli.failures import counted
 from determined_cli.output.row_selection import parse_condition
-from determined_cli.output.states import ENDED, displayed, shown
+from determined_cli.output.states import ENDED, display_state, without_prefix
 from determined_cli.terminal.confirmation import confirmed
 from determined_cli.terminal.messages import say
 
@@ -64,7 +64,7 @@ def applies(action: str, experiment: Mapping[str, Any]) -> bool:
     >>> applies("pause", {"state": "STATE_RUNNING"}), applies("pause", {"state": "STATE_COMPLETED"})
     (True, False)
     """
-    state, archived = shown(displayed(experiment)), bool(experiment.get("archived"))
+    state, archived = without_prefix(display_state(experiment)), bool(experiment.get("archived"))
     if action == "label":
         return state not in _GOING
     if action == "unarchive":

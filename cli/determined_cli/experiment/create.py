@@ -18,10 +18,10 @@ from determined_cli.terminal.messages import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from determined.config import ExperimentConfig
+    from determined.config import CheckResult
     from determined.config.diagnostics import Diagnostic
     from determined.config.overrides import Overridden
-    from determined.context import Packed
+    from determined.context import ContextArchive
 
 STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 """A placeholder: the master fills in its own storage, so a configuration without one is not incomplete."""
@@ -61,9 +61,9 @@ def create(args: Namespace) -> int:
             follow_links=args.follow_links,
             render=written.render,
         )
-    config = None
+    checked = None
     if args.test_mode or not checked_configs.is_known(text):
-        config = checked_config(written)
+        checked = checked_config(written)
     from determined.context import KnownFolders, pack
 
     includes = [Path(each) for each in args.include]
@@ -74,20 +74,20 @@ def create(args: Namespace) -> int:
     body = {"config": text, "configName": name, "activate": not args.paused}
     if args.project_id is not None:
         body["projectId"] = args.project_id
-    if config is not None:
-        _warn_of_cluster(session, written, has_project=args.project_id is not None)
-    if args.test_mode and config is not None:
-        return _test(session, body, written, config, packed)
+    if checked is not None:
+        _warn_of_cluster(session, written, checked, has_project=args.project_id is not None)
+    if args.test_mode and checked is not None:
+        return _test(session, body, written, checked, packed)
     return _submit(session, body, written, args, packed)
 
 
 def _test(
-    session: Session, body: dict[str, Any], written: Configuration, config: ExperimentConfig, packed: Packed
+    session: Session, body: dict[str, Any], written: Configuration, checked: CheckResult, packed: ContextArchive
 ) -> int:
     from determined_cli.experiment import test_mode
 
     try:
-        experiment_id = test_mode.submit(session, body, packed, config)
+        experiment_id = test_mode.submit(session, body, packed, checked)
     except BadRequest as error:
         raise as_config_error(error, written) from None
     print(f"Created experiment {experiment_id}", flush=True)
@@ -102,8 +102,7 @@ def fork(args: Namespace) -> int:
     else:
         text = str(experiments.get(session, args.experiment_id)["originalConfig"])
         written = changed(f"experiment {args.experiment_id}", text, args.config)
-    checked_config(written)
-    _warn_of_cluster(session, written)
+    _warn_of_cluster(session, written, checked_config(written))
     body = {
         "config": written.text,
         "configName": written.name,
@@ -114,7 +113,11 @@ def fork(args: Namespace) -> int:
 
 
 def _submit(
-    session: Session, body: dict[str, Any], written: Configuration, args: Namespace, packed: Packed | None = None
+    session: Session,
+    body: dict[str, Any],
+    written: Configuration,
+    args: Namespace,
+    packed: ContextArchive | None = None,
 ) -> int:
     try:
         answer = submissions.create(session, body, packed)
@@ -170,7 +173,11 @@ def changed(name: str, text: str, changes: list[str]) -> Configuration:
     return Configuration(name, overridden.text, overridden)
 
 
-def checked_config(written: Configuration) -> ExperimentConfig:
+def checked_config(written: Configuration) -> CheckResult:
+    """Checks the configuration and prints what it found. Raises ConfigError if there are errors.
+
+    The only check of a creation in this process: what follows takes its result.
+    """
     from determined.config import check
 
     # What only containers support depends on the cluster's agents, and the master is asked about it.
@@ -180,27 +187,28 @@ def checked_config(written: Configuration) -> ExperimentConfig:
     if not checked.ok:
         errors = sum(each.severity == "error" for each in checked.diagnostics)
         raise ConfigError(f"{written.name} is invalid: {errors} error{'s' if errors > 1 else ''}")
-    assert checked.config is not None
-    return checked.config
+    return checked
 
 
-def _warn_of_cluster(session: Session, written: Configuration, *, has_project: bool = False) -> None:
+def _warn_of_cluster(
+    session: Session, written: Configuration, checked: CheckResult, *, has_project: bool = False
+) -> None:
     """Prints the warnings about what this cluster's agents do not support, and about a project that it does not have.
     Remembers a configuration that no cluster would warn about. ``has_project``: the command line names one instead."""
-    from determined.config import check
     from determined.config.diagnostics import Diagnostic
 
-    name, text = written.name, written.text
-    anywhere, as_processes = (check(text, name=name, defaults=[STAND_IN], has_containers=x) for x in (True, False))
-    names_project = not has_project and anywhere.config is not None and bool(anywhere.config.project)
-    if anywhere.diagnostics == as_processes.diagnostics and not names_project:
-        if not anywhere.diagnostics:
-            checked_configs.remember(text)
+    names_project = not has_project and checked.config is not None and bool(checked.config.project)
+    if not checked.without_containers and not names_project:
+        if not checked.diagnostics:
+            checked_configs.remember(written.text)
         return
-    answer = session.post("/detent/config/check", {"config": text})["diagnostics"]
-    found = [Diagnostic(**each) for each in answer if each["severity"] == "warning"]
-    by_agents = [each for each in as_processes.diagnostics if each not in anywhere.diagnostics]
-    news = [each for each in found if each in by_agents or (names_project and each.code == NO_PROJECT)]
+    answer = session.post("/detent/config/check", {"config": written.text})["diagnostics"]
+    warnings = [Diagnostic(**row) for row in answer if row["severity"] == "warning"]
+    news = [
+        warning
+        for warning in warnings
+        if warning in checked.without_containers or (names_project and warning.code == NO_PROJECT)
+    ]
     if news:
         say(written.render(news))
 

@@ -10,9 +10,9 @@ from determined.client.session import Session
 from determined.errors import ApiError, DeterminedError, MasterUnreachable
 from determined_cli import logs
 from determined_cli.experiment.best_trial import say_best_trial
-from determined_cli.experiment.progress import Progress
+from determined_cli.experiment.progress import TrialProgress
 from determined_cli.experiment.wait import until_end
-from determined_cli.output.states import has_ended, shown
+from determined_cli.output.states import has_ended, without_prefix
 from determined_cli.reconnect import Reconnector
 from determined_cli.terminal.messages import INTERRUPTED, say
 
@@ -23,7 +23,7 @@ FIRST_TRIAL = 0.1
 
 def follow(session: Session, experiment_id: int) -> int:
     """Follows the experiment. Returns 0 if it completed, else 1. Ctrl-C only stops following."""
-    line = Line(sys.stderr)
+    line = StatusLine(sys.stderr)
     reconnector = Reconnector(session, tell=line.say)
     reconnector.connected()  # the experiment was just created
     try:
@@ -43,7 +43,7 @@ def follow(session: Session, experiment_id: int) -> int:
     return 0 if state == "COMPLETED" else 1
 
 
-def _first_trial(reconnector: Reconnector, experiment_id: int, line: "Line") -> int | None:
+def _first_trial(reconnector: Reconnector, experiment_id: int, line: "StatusLine") -> int | None:
     while True:
         trial_id = reconnector.call(lambda: logs.find_first_trial(reconnector.session, experiment_id))
         if trial_id is not None:
@@ -51,11 +51,11 @@ def _first_trial(reconnector: Reconnector, experiment_id: int, line: "Line") -> 
         state = reconnector.call(lambda: experiments.get(reconnector.session, experiment_id)["state"])
         if has_ended(state):
             return None
-        line.show(f"experiment {experiment_id} is {shown(state).lower()}, no trial yet")
+        line.show(f"experiment {experiment_id} is {without_prefix(state).lower()}, no trial yet")
         time.sleep(FIRST_TRIAL)
 
 
-def _watch(reconnector: Reconnector, trial_id: int, line: "Line") -> None:
+def _watch(reconnector: Reconnector, trial_id: int, line: "StatusLine") -> None:
     """Prints the log, and updates the progress line in a thread; both end with the trial."""
     over = threading.Event()
     ticker = threading.Thread(target=_tick, args=(reconnector.session, trial_id, line, over), daemon=True)
@@ -68,7 +68,7 @@ def _watch(reconnector: Reconnector, trial_id: int, line: "Line") -> None:
         ticker.join(timeout=1.0)
 
 
-def _tick(session: Session, trial_id: int, line: "Line", over: threading.Event) -> None:
+def _tick(session: Session, trial_id: int, line: "StatusLine", over: threading.Event) -> None:
     interval = ON_TERMINAL if line.is_terminal else ELSEWHERE
     while not over.wait(interval):
         try:
@@ -81,10 +81,10 @@ def _tick(session: Session, trial_id: int, line: "Line", over: threading.Event) 
         except DeterminedError:
             return
         if not over.is_set():
-            line.show(Progress.from_wire(facts).render(time.time()))
+            line.show(TrialProgress.from_wire(facts).render(time.time()))
 
 
-class Line:
+class StatusLine:
     """The last line of a terminal: redrawn in place, moved down when text is printed; elsewhere plain lines."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:

@@ -10,7 +10,7 @@ WIDTH = 24
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrialProgress:
     """The answer of ``/detent/trials/{id}/progress``."""
 
     state: str
@@ -22,7 +22,7 @@ class Progress:
     waiting: str | None
 
     @classmethod
-    def from_wire(cls, facts: dict[str, Any]) -> "Progress":
+    def from_wire(cls, facts: dict[str, Any]) -> "TrialProgress":
         """Parses an answer. Missing fields count as unknown."""
         share = from_wire(facts.get("progress"))
         best = from_wire(facts.get("bestMetric"))

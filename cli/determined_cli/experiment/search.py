@@ -28,21 +28,21 @@ TEXTS = frozenset({"username", "name", "state", "resource_pool", "labels"})
 PAGE = 200
 
 
-class Found(NamedTuple):
+class SearchPage(NamedTuple):
     """One part of a list; ``total`` counts all experiments that match."""
 
     experiments: list[dict[str, Any]]
     total: int
 
 
-def search(session: Session, question: dict[str, Any], *, offset: int, limit: int | None) -> Found:
+def search(session: Session, question: dict[str, Any], *, offset: int, limit: int | None) -> SearchPage:
     """Returns the experiments that match a question, without the first ``offset``, ``limit`` at most."""
     total = 0
     found: list[dict[str, Any]] = []
     for answer in _pages(session, question, offset, limit):
         found += [each["experiment"] for each in answer["experiments"]]
         total = int(answer["pagination"]["total"])
-    return Found(found, total)
+    return SearchPage(found, total)
 
 
 def question_of(

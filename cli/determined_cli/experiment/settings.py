@@ -71,9 +71,9 @@ def set_gc_policy(args: Namespace) -> int:
     session = connection.connect(args.options)
     policy = {name: getattr(args, name) for name in ("save_experiment_best", "save_trial_best", "save_trial_latest")}
     found = experiments.preview_gc(session, args.experiment_id, policy)
-    doomed = found["checkpoints"]
+    to_remove = found["checkpoints"]
     metric = str(found["metric_name"])
-    rows = [{**each, "metric": (each["ValidationMetrics"] or {}).get(metric)} for each in doomed]
+    rows = [{**each, "metric": (each["ValidationMetrics"] or {}).get(metric)} for each in to_remove]
     if rows:
         fields = (("Trial ID", "TrialID"), ("# of Batches", "StepsCompleted"), (metric, "metric"), ("UUID", "UUID"))
         render.show("table", fields, rows)

@@ -18,7 +18,7 @@ from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.output import render
 from determined_cli.output.row_selection import chosen_columns, select
-from determined_cli.output.states import displayed, shown
+from determined_cli.output.states import display_state, without_prefix
 from determined_cli.pool_accounts import say_payers
 from determined_cli.terminal.messages import say
 
@@ -119,7 +119,7 @@ def _newest(session: Session, owner: str | None, *, offset: int, limit: int | No
 
 
 def _row(experiment: dict[str, Any], kind: str) -> dict[str, Any]:
-    row = {**render.snake(experiment), "state": shown(displayed(experiment))}
+    row = {**render.snake(experiment), "state": without_prefix(display_state(experiment))}
     if kind == "table":
         progress = row.get("progress")
         row["progress"] = "" if progress is None else f"{float(progress) * 100:.1f}%"
@@ -146,7 +146,7 @@ def describe(args: Namespace) -> None:
 def _describe(session: Session, experiment_id: int, args: Namespace) -> tuple[dict[str, Any], str]:
     """Returns an experiment with all that ``describe`` shows of it, and why it failed if none of its attempts did."""
     experiment = render.snake(experiments.get(session, experiment_id))
-    experiment["state"] = shown(displayed(experiment))
+    experiment["state"] = without_prefix(display_state(experiment))
     status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
     experiment |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
     experiment["failure"] = (status.get("failure") or {}).get("text")
@@ -244,7 +244,7 @@ def download_model_def(args: Namespace) -> None:
 
 def _trials(session: Session, experiment_id: int) -> list[dict[str, Any]]:
     found = items(session, f"/api/v1/experiments/{experiment_id}/trials", "trials")
-    rows = [{**render.snake(trial), "state": shown(displayed(trial))} for trial in found]
+    rows = [{**render.snake(trial), "state": without_prefix(display_state(trial))} for trial in found]
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
@@ -259,7 +259,7 @@ def checkpoint_rows(session: Session, experiment_id: int) -> list[dict[str, Any]
                 **render.snake(checkpoint),
                 "trial_id": training.get("trialId"),
                 "steps_completed": (checkpoint.get("metadata") or {}).get("steps_completed"),
-                "state": shown(checkpoint["state"]),
+                "state": without_prefix(checkpoint["state"]),
                 "searcher_metric": training.get("searcherMetric"),
                 "size": sum(int(size) for size in resources.values()),
             }

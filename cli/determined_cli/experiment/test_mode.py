@@ -3,6 +3,7 @@
 import random
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -10,22 +11,22 @@ import yaml
 from determined.client import checkpoints, submissions
 from determined.client.paging import items
 from determined.client.session import Session
-from determined.config import ExperimentConfig, yaml_source
+from determined.config import CheckResult, ExperimentConfig
 from determined.searcher.sampling import first_point
 from determined_cli import logs
 from determined_cli.reconnect import Reconnector
 from determined_cli.terminal.messages import INTERRUPTED, say
 
 if TYPE_CHECKING:
-    from determined.context import Packed
-from determined_cli.output.states import displayed, has_ended, shown
+    from determined.context import ContextArchive
+from determined_cli.output.states import display_state, has_ended, without_prefix
 
 POLL_SECONDS = 0.2
 
 
-def reduced(text: str, config: ExperimentConfig) -> str:
+def reduced(submitted: Mapping[str, Any], config: ExperimentConfig) -> str:
     """Returns the configuration of the test: one batch, one validation, sampled hyperparameters, no restarts."""
-    data: dict[str, Any] = dict(yaml_source.read(text).data)
+    data = dict(submitted)
     searcher = config.to_json()["searcher"]
     storage = data.get("checkpoint_storage")
     rng = random.Random(config.reproducibility.experiment_seed)
@@ -48,10 +49,11 @@ def reduced(text: str, config: ExperimentConfig) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
-def submit(session: Session, body: dict[str, Any], packed: "Packed", config: ExperimentConfig) -> int:
+def submit(session: Session, body: dict[str, Any], packed: "ContextArchive", checked: CheckResult) -> int:
     """Validates the configuration as it is, creates the reduced experiment, and returns its id."""
     session.post("/api/v1/experiments", {**body, "validateOnly": True})
-    reduced_body = {**body, "config": reduced(str(body["config"]), config), "activate": True}
+    assert checked.config is not None
+    reduced_body = {**body, "config": reduced(checked.submitted, checked.config), "activate": True}
     answer = submissions.create(session, reduced_body, packed)
     return int(answer["experiment"]["id"])
 
@@ -82,7 +84,7 @@ def _until_end(reconnector: Reconnector, experiment_id: int) -> tuple[str, int |
     while True:
         trials = reconnector.call(lambda: list(items(session, f"{path}/trials", "trials", limit=1)))
         experiment = reconnector.call(lambda: session.get(path)["experiment"])
-        line = f"experiment {experiment_id}: {shown(displayed(experiment)).lower()}"
+        line = f"experiment {experiment_id}: {without_prefix(display_state(experiment)).lower()}"
         if trials:
             trial_id = int(trials[0]["id"])
             line = _progress(trials[0])
@@ -90,12 +92,12 @@ def _until_end(reconnector: Reconnector, experiment_id: int) -> tuple[str, int |
             say(line)
             last = line
         if has_ended(experiment["state"]):
-            return shown(experiment["state"]), trial_id
+            return without_prefix(experiment["state"]), trial_id
         time.sleep(POLL_SECONDS)
 
 
 def _progress(trial: dict[str, Any]) -> str:
-    parts = [f"trial {trial['id']}: {shown(displayed(trial)).lower()}"]
+    parts = [f"trial {trial['id']}: {without_prefix(display_state(trial)).lower()}"]
     if trial.get("runnerState"):
         parts.append(str(trial["runnerState"]))
     steps, stored = int(trial.get("totalBatchesProcessed") or 0), int(trial.get("checkpointCount") or 0)

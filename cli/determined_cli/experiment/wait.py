@@ -7,7 +7,7 @@ from determined.client import experiments
 from determined.errors import MasterUnreachable
 from determined_cli import connection
 from determined_cli.experiment.best_trial import say_best_trial
-from determined_cli.output.states import has_ended, shown
+from determined_cli.output.states import has_ended, without_prefix
 from determined_cli.reconnect import Reconnector
 from determined_cli.terminal.messages import say
 
@@ -39,7 +39,7 @@ def until_end(
                 raise
             return None
         if has_ended(state):
-            return shown(state)
+            return without_prefix(state)
         if end is not None and time.monotonic() >= end:
             return None
         time.sleep(interval if end is None else max(0.0, min(interval, end - time.monotonic())))

@@ -13,7 +13,7 @@ from determined_workflows.hydra import composition as compositions
 from determined_workflows.hydra import run_record
 from determined_workflows.hydra.composition import Composition
 from determined_workflows.hydra.override_grammar import key_of, quoted
-from determined_workflows.hydra.resume import Continuation, Plan
+from determined_workflows.hydra.resume import Continuation, ResumePlan
 from determined_workflows.hydra.run_record import Record
 
 
@@ -24,7 +24,7 @@ def run(found: Composition, target: str, *, python: str | None, is_dry_run: bool
     return _run([job], folder, target, len(found.jobs), python, is_dry_run=is_dry_run)
 
 
-def retry(plan: Plan, target: str, *, python: str | None, is_dry_run: bool) -> int:
+def retry(plan: ResumePlan, target: str, *, python: str | None, is_dry_run: bool) -> int:
     """Runs the unfinished jobs of a folder, and returns 0, 1 if one failed, or the code of the signal that ended them.
 
     The jobs of a multirun run in their folders; a single run gets a new folder.

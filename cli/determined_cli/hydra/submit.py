@@ -137,7 +137,7 @@ def _continue_experiment(args: Namespace, record: Record) -> int:
     return continuation.continue_(args)
 
 
-def _continue_on_cluster(args: Namespace, plan: resume.Plan) -> int:
+def _continue_on_cluster(args: Namespace, plan: resume.ResumePlan) -> int:
     first = plan.jobs[0]
     bare = plan.composition or composition.compose(
         first.target, first.arguments, python=args.python, working_folder=first.working_folder

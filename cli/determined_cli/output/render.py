@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO, overload
 
-from determined_cli.output.table_layout import ColumnCells, Fitted, fit, unfitted
+from determined_cli.output.table_layout import ColumnCells, FittedColumn, fit, unfitted
 
 DEFAULT_WIDTH = 80
 MAX_NAMED = 3
@@ -156,7 +156,7 @@ def show_object(kind: str, value: object) -> None:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def _lines(columns: Sequence[Fitted]) -> str:
+def _lines(columns: Sequence[FittedColumn]) -> str:
     """Returns a table with a header, a rule and columns that are separated by bars. Numbers are at the right.
 
     >>> print(_lines([Fitted("ID", ["1", "22"], 4), Fitted("Name", ["a", "b"], 6)]), end="")

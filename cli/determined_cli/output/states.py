@@ -6,7 +6,7 @@ from typing import Any
 ENDED = frozenset({"COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"})
 
 
-def shown(state: str | None) -> str:
+def without_prefix(state: str | None) -> str:
     """Returns the state without the prefix of the wire protocol.
 
     >>> shown("STATE_ACTIVE")
@@ -17,10 +17,10 @@ def shown(state: str | None) -> str:
 
 def has_ended(state: str | None) -> bool:
     """Returns True for a terminal state."""
-    return shown(state) in ENDED
+    return without_prefix(state) in ENDED
 
 
-def displayed(found: Mapping[str, Any]) -> str:
+def display_state(found: Mapping[str, Any]) -> str:
     """Returns the displayed state of an experiment or a trial; ``state`` of a master that has no other.
 
     >>> displayed({"state": "STATE_PAUSED", "displayState": "STATE_PAUSING"}), displayed({"state": "STATE_PAUSED"})

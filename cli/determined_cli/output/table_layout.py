@@ -51,7 +51,7 @@ class ColumnCells:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedColumn:
     """A column as it is shown."""
 
     header: str
@@ -59,12 +59,12 @@ class Fitted:
     width: int
 
 
-def unfitted(columns: Sequence[ColumnCells]) -> list[Fitted]:
+def unfitted(columns: Sequence[ColumnCells]) -> list[FittedColumn]:
     """Returns all columns, as wide as what is in them."""
-    return [Fitted(each.header, each.long, max(len(each.header) + 2, _width(each.long))) for each in columns]
+    return [FittedColumn(each.header, each.long, max(len(each.header) + 2, _width(each.long))) for each in columns]
 
 
-def fit(columns: Sequence[ColumnCells], width: int) -> tuple[list[Fitted], list[str]]:
+def fit(columns: Sequence[ColumnCells], width: int) -> tuple[list[FittedColumn], list[str]]:
     """Returns the columns that are shown, and the keys of those with values that are left out.
 
     >>> shown, hidden = fit([ColumnCells("ID", "id", ["1"], ["1"], False)], 80)
@@ -93,20 +93,20 @@ def fit(columns: Sequence[ColumnCells], width: int) -> tuple[list[Fitted], list[
     return _widened(found, least, width), hidden
 
 
-def _fitted(column: ColumnCells, *, is_short: bool) -> Fitted:
+def _fitted(column: ColumnCells, *, is_short: bool) -> FittedColumn:
     header = SHORT_HEADERS.get(column.header, column.header) if is_short else column.header
     cells = column.short if is_short else column.long
-    return Fitted(header, cells, max(len(header), _width(cells)))
+    return FittedColumn(header, cells, max(len(header), _width(cells)))
 
 
-def _least(column: ColumnCells, fitted: Fitted) -> int:
+def _least(column: ColumnCells, fitted: FittedColumn) -> int:
     """Returns the least width of a column. Headers are cut like texts."""
     if not column.is_text or column.is_kept:
         return max(min(len(fitted.header), MIN_TEXT), _width(fitted.cells))
     return min(fitted.width, MIN_NAME if column.key in NAMES else MIN_TEXT)
 
 
-def _widened(columns: Sequence[Fitted], least: Sequence[int], width: int) -> list[Fitted]:
+def _widened(columns: Sequence[FittedColumn], least: Sequence[int], width: int) -> list[FittedColumn]:
     """Gives what is left of the width to the columns that are cut, the narrowest first."""
     widths = list(least)
     left = width - sum(widths) - SEPARATOR * len(widths) + 1
@@ -117,12 +117,12 @@ def _widened(columns: Sequence[Fitted], least: Sequence[int], width: int) -> lis
         narrowest = min(cut, key=lambda index: widths[index])
         widths[narrowest] += 1
         left -= 1
-    return [Fitted(each.header, each.cells, given) for each, given in zip(columns, widths, strict=True)]
+    return [FittedColumn(each.header, each.cells, given) for each, given in zip(columns, widths, strict=True)]
 
 
 def _width(cells: Sequence[str]) -> int:
     return max(map(len, cells), default=0)
 
 
-def _sum(columns: Sequence[Fitted]) -> int:
+def _sum(columns: Sequence[FittedColumn]) -> int:
     return sum(each.width for each in columns) + SEPARATOR * len(columns) - 1

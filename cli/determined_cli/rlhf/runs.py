@@ -7,7 +7,7 @@ from pathlib import Path
 from determined.client import experiments, lifecycle
 from determined.client.session import Session
 from determined.errors import Conflict, NotFound
-from determined_cli.output.states import displayed, has_ended, shown
+from determined_cli.output.states import display_state, has_ended, without_prefix
 from determined_cli.terminal.messages import INTERRUPTED, say
 from determined_workflows import supervised_run
 from determined_workflows.rlhf import example, on_slurm, project, run_record
@@ -27,7 +27,7 @@ def status(args: Namespace) -> None:
     """Prints one line."""
     folder, record = _read(args)
     if record.experiment is not None:
-        state = shown(displayed(experiments.get(_session(args, record), record.experiment))).lower()
+        state = without_prefix(display_state(experiments.get(_session(args, record), record.experiment))).lower()
         print(f"{state}  experiment {record.experiment} of {record.master}")
     elif record.target == "slurm":
         job = on_slurm.observe(record)

@@ -14,7 +14,7 @@ from determined.states import exit_phrase
 from determined_cli.connection import connect
 from determined_cli.failures import failure_text, print_note, printable
 from determined_cli.output import render
-from determined_cli.output.states import displayed, shown
+from determined_cli.output.states import display_state, without_prefix
 from determined_cli.terminal.messages import say
 
 MAX_METRICS = 40
@@ -84,7 +84,7 @@ def describe(args: Namespace) -> None:
         }
         render.show_object("json", {**render.snake(trial), **values})
         return
-    render.show_fields(FIELDS, {**render.snake(trial), "state": shown(displayed(trial))})
+    render.show_fields(FIELDS, {**render.snake(trial), "state": without_prefix(display_state(trial))})
     print_note(args.trial_id, trial.get("healthWarning"))
     address = trials.wandb_run(session, args.trial_id)
     if address:
@@ -183,7 +183,7 @@ def _workload(container: dict[str, Any]) -> dict[str, Any]:
         row.setdefault("batches", work.get("totalBatches"))
         row.setdefault("time", work.get("endTime"))
         if kind == "checkpoint":
-            row.update(checkpoint=shown(work.get("state")), uuid=work.get("uuid"))
+            row.update(checkpoint=without_prefix(work.get("state")), uuid=work.get("uuid"))
         else:
             row[kind] = json.dumps((work.get("metrics") or {}).get("avgMetrics") or {})
     return row

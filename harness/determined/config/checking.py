@@ -26,13 +26,22 @@ MAX_ERRORS = 100
 
 
 @dataclass(frozen=True)
-class Checked:
-    """The result of a check. ``config`` is None if and only if there are errors."""
+class CheckResult:
+    """The result of a check.
+
+    Attributes:
+        config: the completed configuration; None if and only if there are errors.
+        submitted: the content of the text alone, without defaults.
+        without_containers: warnings that hold only where no agent runs tasks in containers. They are among
+            ``diagnostics`` too, unless the check was told that the cluster has such agents.
+    """
 
     name: str
     diagnostics: tuple[Diagnostic, ...]
     config: ExperimentConfig | None
     lines: tuple[str, ...] = field(repr=False, default=())
+    submitted: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    without_containers: tuple[Diagnostic, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -53,7 +62,7 @@ def check(
     now: float | None = None,
     has_containers: bool = False,
     pools: PoolLayers | None = None,
-) -> Checked:
+) -> CheckResult:
     """Checks a configuration and fills in what it leaves open.
 
     ``defaults`` are merged under the text, the first wins. ``seed`` makes the default name the same each time;
@@ -75,7 +84,7 @@ def check(
         for each in document.problems[:MAX_ERRORS]
     ]
     if not document.is_readable:
-        return Checked(name, tuple(_ordered(found)), None, lines)
+        return CheckResult(name, tuple(_ordered(found)), None, lines)
     own = without_nulls(with_whole_numbers(document.data, ExperimentConfig))
     merged = own
     of_pool = pools.below(own, "slots_per_trial", ExperimentConfig.model_fields) if pools else {}
@@ -85,14 +94,15 @@ def check(
         schema_check.check(own, merged),
         cross_field_rules.check(merged),
         entrypoint_check.check(merged),
-        support.check(own, merged, has_containers=has_containers),
+        support.check(own, merged),
     )
     findings = _up_to_limit(itertools.chain(*rules))
     config = None
     if not found and not any(each.severity == "error" for each in findings):
         config = _build(merged, findings)
-    found += [_placed(each, document) for each in findings]
-    return Checked(name, tuple(_ordered(found)), config, lines)
+    found += [_placed(each, document) for each in findings if not (has_containers and each.without_containers)]
+    without_containers = tuple(_ordered([_placed(each, document) for each in findings if each.without_containers]))
+    return CheckResult(name, tuple(_ordered(found)), config, lines, document.data, without_containers)
 
 
 def check_changes(changes: Mapping[str, Any]) -> list[Finding]:

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from determined.config import patterns
 from determined.config.environment import Environment
-from determined.config.launch import Health, Launch
+from determined.config.launch import Health, LaunchSection
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
 from determined.config.pause import Pause
 from determined.config.resources import Resources
@@ -183,7 +183,7 @@ class ExperimentConfig(Model):
     pbs: Pbs = Pbs()
     debug: bool = False
     health: Health = Health()
-    launch: Launch = Launch()
+    launch: LaunchSection = LaunchSection()
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
 
     def to_json(self) -> dict[str, Any]:

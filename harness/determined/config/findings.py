@@ -10,7 +10,12 @@ from determined.config.diagnostics import Path
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem of a configuration. ``at`` selects the key or the value for the position."""
+    """A problem of a configuration.
+
+    Attributes:
+        at: selects the key or the value for the position.
+        without_containers: True if it is one only where no agent runs tasks in containers.
+    """
 
     code: str
     path: Path
@@ -18,6 +23,7 @@ class Finding:
     hint: str | None = None
     at: Literal["key", "value"] = "value"
     severity: Literal["error", "warning"] = "error"
+    without_containers: bool = False
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -38,7 +38,7 @@ class Health(Model):
     hang_timeout: Annotated[Seconds | None, Field(gt=0)] = None
 
 
-class Launch(Model):
+class LaunchSection(Model):
     """How workers are started and watched.
 
     ``hang_timeout`` is the earlier name of ``health.hang_timeout``.

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from determined.config.experiment import Pbs, Retention, Slurm
-from determined.config.launch import Health, Launch
+from determined.config.launch import Health, LaunchSection
 
 OURS: dict[str, Any] = {
     "metric_goals": {},
     "health": Health().to_json(),
-    "launch": Launch().to_json(),
+    "launch": LaunchSection().to_json(),
     "legacy_launcher": None,
     "pause": None,
     "retention_policy": Retention().to_json(),

@@ -81,34 +81,39 @@ WARNED_OF_COMMANDS = (
 def check_command(own: Mapping[str, Any], *, has_containers: bool = False) -> Iterator[Finding]:
     """Yields a warning for each setting of a command that has no effect, and an error for a pod.
 
-    For the parameters see ``check``.
+    ``has_containers``: True if the cluster has agents that run tasks in containers.
     """
     yield from _pod(own)
-    yield from _warnings(own, WARNED_OF_COMMANDS, has_containers)
+    warnings = _warnings(own, WARNED_OF_COMMANDS)
+    yield from (each for each in warnings if not (has_containers and each.without_containers))
     yield from _proxy(own)
 
 
-def check(own: Mapping[str, Any], merged: Mapping[str, Any], *, has_containers: bool = False) -> Iterator[Finding]:
+def check(own: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
     """Yields an error for each feature without which the experiment cannot run, and a warning for each other one.
 
     Args:
         own: the submitted configuration. Only its values are warned about: its author did not write the defaults.
         merged: the same with the defaults of the cluster.
-        has_containers: True if the cluster has agents that run tasks in containers.
     """
     yield from _storage(merged)
     yield from _pod(own)
-    yield from _warnings(own, WARNED, has_containers)
+    yield from _warnings(own, WARNED)
     yield from _proxy(own)
 
 
-def _warnings(own: Mapping[str, Any], rows: Iterable[Unsupported], has_containers: bool) -> Iterator[Finding]:
-    without: tuple[Unsupported, ...] = () if has_containers else WARNED_WITHOUT_CONTAINERS
-    for row, when in [*((row, row.when) for row in rows), *((row, "without containers") for row in without)]:
-        value = _value_at(own, row.path)
-        if value is not None and row.applies(value):
-            message = f'"{render_path(row.path)}" has no effect {when}'
-            yield Finding("W503", row.path, message, row.instead, "key", "warning")
+def _warnings(own: Mapping[str, Any], rows: Iterable[Unsupported]) -> Iterator[Finding]:
+    for row in rows:
+        yield from _warning(own, row, row.when, without_containers=False)
+    for row in WARNED_WITHOUT_CONTAINERS:
+        yield from _warning(own, row, "without containers", without_containers=True)
+
+
+def _warning(own: Mapping[str, Any], row: Unsupported, when: str, *, without_containers: bool) -> Iterator[Finding]:
+    value = _value_at(own, row.path)
+    if value is not None and row.applies(value):
+        message = f'"{render_path(row.path)}" has no effect {when}'
+        yield Finding("W503", row.path, message, row.instead, "key", "warning", without_containers)
 
 
 def _storage(merged: Mapping[str, Any]) -> Iterator[Finding]:

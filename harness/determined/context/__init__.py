@@ -1,7 +1,7 @@
 """Packs a user's folder into one archive that its hash identifies, and unpacks it safely."""
 
-from determined.context.archive import LIMIT, Packed
-from determined.context.archive_reader import ArchiveTooLarge, Entry, entries, read, small_files
+from determined.context.archive import LIMIT, ContextArchive
+from determined.context.archive_reader import ArchiveEntry, ArchiveTooLarge, entries, read, small_files
 from determined.context.files import from_files
 from determined.context.known_folders import KnownFolders
 from determined.context.packing import pack
@@ -10,11 +10,11 @@ from determined.errors import ContextError
 
 __all__ = [
     "LIMIT",
+    "ArchiveEntry",
     "ArchiveTooLarge",
+    "ContextArchive",
     "ContextError",
-    "Entry",
     "KnownFolders",
-    "Packed",
     "check_archive",
     "entries",
     "from_files",

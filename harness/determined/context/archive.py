@@ -30,7 +30,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Packed:
+class ContextArchive:
     """A packed context. ``size`` counts file content; ``skipped`` lists omitted files with the reasons.
 
     ``followed`` names the links whose targets were packed in their place, as ``path -> target``. ``load`` returns the
@@ -56,7 +56,7 @@ class Packed:
 
 def write(
     members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = (), comment: str = ""
-) -> Packed:
+) -> ContextArchive:
     """Writes sorted members, owned by root, with their times; a folder gets the time of its newest file.
 
     ``comment`` becomes the comment of the archive, for which POSIX tar has a header that readers ignore.
@@ -74,7 +74,7 @@ def write(
             size += len(member.content)
             tar.addfile(_header(member), io.BytesIO(member.content))
     data = zstandard.ZstdCompressor(level=_LEVEL, threads=0).compress(buffer.getbuffer())
-    return Packed(lambda: data, hashlib.sha256(data).hexdigest(), size, list(skipped), list(followed))
+    return ContextArchive(lambda: data, hashlib.sha256(data).hexdigest(), size, list(skipped), list(followed))
 
 
 def _with_folder_times(members: list[Member]) -> list[Member]:

@@ -21,7 +21,7 @@ MAX_READ_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """An entry of an archive.
 
     ``path`` is clean; ``link`` is the target of a link. ``is_text`` judges by the first bytes.
@@ -35,26 +35,26 @@ class Entry:
     is_text: bool = False
 
 
-def entries(path: Path, most: int = MAX_MEMBERS) -> list[Entry]:
+def entries(path: Path, most: int = MAX_MEMBERS) -> list[ArchiveEntry]:
     """Returns every entry in the order of the paths, and parent folders that the archive omits.
 
     Raises TooManyMembers if there are more than ``most``.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, ArchiveEntry] = {}
     with _opened(path) as tar:
         for header, name in _members(tar, most):
             if header.isreg():
                 content = tar.extractfile(header)
                 assert content is not None
-                found[name] = Entry(name, header.size, header.mtime, is_text=is_text(content.read(SNIFFED)))
+                found[name] = ArchiveEntry(name, header.size, header.mtime, is_text=is_text(content.read(SNIFFED)))
             elif header.issym():
-                found[name] = Entry(name, 0, header.mtime, link=header.linkname)
+                found[name] = ArchiveEntry(name, 0, header.mtime, link=header.linkname)
             else:
-                found[name] = Entry(name, 0, header.mtime, is_folder=True)
+                found[name] = ArchiveEntry(name, 0, header.mtime, is_folder=True)
     for name in list(found):
         above = name.rpartition("/")[0]
         while above and above not in found:
-            found[above] = Entry(above, 0, 0, is_folder=True)
+            found[above] = ArchiveEntry(above, 0, 0, is_folder=True)
             above = above.rpartition("/")[0]
     return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
 

@@ -5,14 +5,14 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from determined.context.archive import LIMIT, Member, Packed, write
+from determined.context.archive import LIMIT, ContextArchive, Member, write
 from determined.context.path_safety import MemberLimit, clean
 from determined.errors import ContextError
 
 FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags
 
 
-def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Packed:
+def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> ContextArchive:
     """Returns the packed context. Raises ContextError for unsafe paths, duplicates and invalid entries.
 
     ``skipped`` names the empty folders: as such the official client sends links to folders.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import zstandard
 
-from determined.context.walk import Entry
+from determined.context.walk import WalkEntry
 from determined.user_cache import UserCache
 
 UNTRUSTED_SECONDS = 2.0
@@ -40,7 +40,7 @@ class KnownFolders:
         found = self.cache.get(fingerprint)
         return found if found is not None and len(found) == HASH_LENGTH else None
 
-    def add(self, fingerprint: str, digest: str, entries: Iterable[Entry]) -> None:
+    def add(self, fingerprint: str, digest: str, entries: Iterable[WalkEntry]) -> None:
         """Stores the hash of a context, unless its files changed just now."""
         newest = max((each.changed_ns for each in entries), default=0)
         if newest <= (time.time() - UNTRUSTED_SECONDS) * 1e9:
@@ -51,7 +51,7 @@ class KnownFolders:
         self.cache.remove(fingerprint)
 
 
-def fingerprint(named: Iterable[tuple[str, Entry]], comment: str = "") -> str:
+def fingerprint(named: Iterable[tuple[str, WalkEntry]], comment: str = "") -> str:
     """Returns a text for entries, each with the path at which it is packed, that differs if any of them changed.
 
     ``comment`` is that of the archive.

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from determined.context.archive import LIMIT, Member, Packed, write
+from determined.context.archive import LIMIT, ContextArchive, Member, write
 from determined.context.ignore import FILE_NAME, line_for
 from determined.context.known_folders import KnownFolders, fingerprint
 from determined.context.left_out import comment_of
-from determined.context.walk import Entry, Walk, stamp_of, walk
+from determined.context.walk import Walk, WalkEntry, stamp_of, walk
 from determined.errors import ContextError
 
 BIGGEST = 5
@@ -23,7 +23,7 @@ def pack(
     follow_links: bool = False,
     exclude: Sequence[str] = (),
     known: KnownFolders | None = None,
-) -> Packed:
+) -> ContextArchive:
     """Packs ``folder`` and each of ``includes``: folders under their name, files as they are.
 
     ``exclude`` are patterns in addition to those of the folder's ``.detignore``; they do not apply to ``includes``.
@@ -62,7 +62,7 @@ def pack(
     if digest is not None:
         size = sum(entry.size for _, entry in placed)
         forget = partial(known.forget, mark)
-        return Packed(partial(_load, folder, placed, comment, digest, forget), digest, size, skipped, followed)
+        return ContextArchive(partial(_load, folder, placed, comment, digest, forget), digest, size, skipped, followed)
     unread = len(skipped)
     packed = _packed(folder, placed, comment, skipped, followed)
     if len(packed.skipped) == unread:
@@ -72,11 +72,11 @@ def pack(
 
 def _packed(
     folder: Path,
-    placed: Sequence[tuple[str, Entry]],
+    placed: Sequence[tuple[str, WalkEntry]],
     comment: str,
     skipped: Sequence[str] = (),
     followed: Sequence[str] = (),
-) -> Packed:
+) -> ContextArchive:
     omitted = list(skipped)
     members = [member for path, entry in placed if (member := _read(path, entry, omitted)) is not None]
     if all(member.is_folder for member in members):
@@ -88,7 +88,7 @@ def _packed(
 
 
 def _load(
-    folder: Path, placed: Sequence[tuple[str, Entry]], comment: str, digest: str, forget: Callable[[], None]
+    folder: Path, placed: Sequence[tuple[str, WalkEntry]], comment: str, digest: str, forget: Callable[[], None]
 ) -> bytes:
     packed = _packed(folder, placed, comment)
     if packed.hash != digest:
@@ -97,19 +97,19 @@ def _load(
     return packed.data
 
 
-Named = tuple[str, Path, Entry]
+Named = tuple[str, Path, WalkEntry]
 
 
 def _included(include: Path, name: str, follow_links: bool) -> tuple[list[Named], Walk]:
     if include.is_dir():
         found = walk(include, follow_links=follow_links)
-        top = Entry("", include, 0o755, 0, is_folder=True)
+        top = WalkEntry("", include, 0o755, 0, is_folder=True)
         entries = [(name, include, entry) for entry in (top, *found.entries)]
         return entries, found
     if not include.is_file():
         raise ContextError(f"{include} cannot be included: " + ("no file" if include.exists() else "it does not exist"))
     facts = include.stat()
-    entry = Entry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size, stamp=stamp_of(facts))
+    entry = WalkEntry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size, stamp=stamp_of(facts))
     return [("", include.parent, entry)], Walk()
 
 
@@ -131,7 +131,7 @@ def _is_code(path: str) -> bool:
     return path.endswith((".py", ".sh", ".yaml", ".yml", ".toml"))
 
 
-def _read(path: str, entry: Entry, skipped: list[str]) -> Member | None:
+def _read(path: str, entry: WalkEntry, skipped: list[str]) -> Member | None:
     if entry.is_folder or entry.link is not None:
         return Member(path, entry.mode, entry.mtime, is_folder=entry.is_folder, link=entry.link)
     try:

@@ -18,7 +18,7 @@ MAX_ENTRIES = 500_000
 
 
 @dataclass(frozen=True)
-class Entry:
+class WalkEntry:
     """An entry to send. ``path`` is relative to the walked folder; ``link`` is the target of an inner link.
 
     ``stamp`` tells whether a file changed: its times of change and of modification in nanoseconds, inode and device.
@@ -47,7 +47,7 @@ def stamp_of(facts: os.stat_result) -> tuple[int, ...]:
 class Walk:
     """The entries in sorted order, the entries omitted without a pattern, and the followed links."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[WalkEntry] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     followed: list[str] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class _Walker:
         self._follow = follow_links
         self._repository = repository_of(str(root))
         self._ignore = Ignore.of_folder(root, exclude)
-        self._links: list[Entry] = []
+        self._links: list[WalkEntry] = []
         self._leaving: list[LeavingLink] = []
         self._result = Walk()
 
@@ -91,7 +91,7 @@ class _Walker:
         result.followed.sort()
         return result
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[WalkEntry]:
         """Yields entries.
 
         Each folder comes with its enclosing regions, innermost last; a followed folder is a region.
@@ -133,7 +133,7 @@ class _Walker:
 
     def _entry(
         self, path: str, child: "os.DirEntry[str]", regions: tuple[Region, ...]
-    ) -> tuple[Entry | None, Region | None]:
+    ) -> tuple[WalkEntry | None, Region | None]:
         """Returns the entry, and the region that it begins if it is a followed link to a folder."""
         if child.is_symlink():
             return self._link(path, child.path, regions)
@@ -144,10 +144,10 @@ class _Walker:
             return None, None
         return self._plain(path, Path(child.path), facts), None
 
-    def _plain(self, path: str, source: Path, facts: os.stat_result) -> Entry | None:
+    def _plain(self, path: str, source: Path, facts: os.stat_result) -> WalkEntry | None:
         mode, mtime = stat.S_IMODE(facts.st_mode) & 0o777, int(facts.st_mtime)
         if stat.S_ISDIR(facts.st_mode):
-            return Entry(path, source, mode, 0, is_folder=True)
+            return WalkEntry(path, source, mode, 0, is_folder=True)
         if not stat.S_ISREG(facts.st_mode):
             kind = _KINDS.get(stat.S_IFMT(facts.st_mode), "special")
             self._result.skipped.append(f"{path}: neither a file nor a folder ({kind})")
@@ -155,9 +155,9 @@ class _Walker:
         if not os.access(source, os.R_OK):
             self._result.skipped.append(f"{path}: Permission denied")
             return None
-        return Entry(path, source, mode, mtime, facts.st_size, stamp=stamp_of(facts))
+        return WalkEntry(path, source, mode, mtime, facts.st_size, stamp=stamp_of(facts))
 
-    def _link(self, path: str, source: str, regions: tuple[Region, ...]) -> tuple[Entry | None, Region | None]:
+    def _link(self, path: str, source: str, regions: tuple[Region, ...]) -> tuple[WalkEntry | None, Region | None]:
         target = os.path.realpath(source)
         try:
             facts = os.lstat(target)
@@ -172,7 +172,7 @@ class _Walker:
             if inner is not None:
                 # chains and absolute targets become one relative link, which is valid wherever it is unpacked
                 link = os.path.relpath(inner or ".", os.path.dirname(path) or ".")
-                return Entry(path, Path(source), 0o777, 0, link=link), None
+                return WalkEntry(path, Path(source), 0o777, 0, link=link), None
         is_near = is_in_same_repository(target, self._repository)
         if not is_near and not self._follow:
             self._leaving.append(LeavingLink(path, target))

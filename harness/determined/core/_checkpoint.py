@@ -11,7 +11,7 @@ from typing import Any
 
 from determined.client import checkpoints
 from determined.client.session import Session
-from determined.core._all_or_none import together
+from determined.core._all_ranks import run_on_all_ranks
 from determined.core._distributed import DistributedContext
 from determined.core._download import download_shared, restored_shared
 from determined.core._own_process import OwnProcess
@@ -219,7 +219,7 @@ class CheckpointContext:
     @contextlib.contextmanager
     def _sharded(self, metadata: Mapping[str, Any] | None) -> Iterator[tuple[Shard, str]]:
         peers = self._distributed
-        values = merge_metadata(together(peers, NOT_STORED, lambda: _serializable(metadata)))
+        values = merge_metadata(run_on_all_ranks(peers, NOT_STORED, lambda: _serializable(metadata)))
         _checked(values)
         uuid = str(peers.broadcast(str(uuids.uuid4())))
         with storing(self._storage, peers, uuid, _writes_metadata(values), lambda: self._report(uuid, values)) as shard:

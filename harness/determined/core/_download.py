@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from determined.core._all_or_none import together
+from determined.core._all_ranks import run_on_all_ranks
 from determined.core._distributed import DistributedContext
 from determined.storage.base import Selector, Storage
 
@@ -19,7 +19,7 @@ def download_shared(
 
     All workers call it with the same folder; one copies.
     """
-    asked = together(
+    asked = run_on_all_ranks(
         peers, _WHAT, lambda: (os.path.abspath(target), _wanted(storage, uuid, selector)), peers.allgather_local
     )
     folders = sorted({folder for folder, _ in asked})
@@ -34,7 +34,7 @@ def download_shared(
         if peers.local_rank == 0:
             storage.download(uuid, target, every.__contains__)
 
-    together(peers, _WHAT, copy, peers.allgather_local)
+    run_on_all_ranks(peers, _WHAT, copy, peers.allgather_local)
 
 
 @contextlib.contextmanager
@@ -42,7 +42,9 @@ def restored_shared(
     storage: Storage, peers: DistributedContext, uuid: str, selector: Selector | None
 ) -> Iterator[Path]:
     """Yields one folder with the files that any worker of the machine selects; all workers enter and leave together."""
-    asked = together(peers, _WHAT, lambda: (selector is None, _wanted(storage, uuid, selector)), peers.allgather_local)
+    asked = run_on_all_ranks(
+        peers, _WHAT, lambda: (selector is None, _wanted(storage, uuid, selector)), peers.allgather_local
+    )
     everything = any(whole for whole, _ in asked)
     every = set().union(*(names for _, names in asked))
     with contextlib.ExitStack() as first:
@@ -52,7 +54,7 @@ def restored_shared(
                 return ""
             return str(first.enter_context(storage.restore_path(uuid, None if everything else every.__contains__)))
 
-        path = together(peers, _WHAT, enter, peers.allgather_local)[0]
+        path = run_on_all_ranks(peers, _WHAT, enter, peers.allgather_local)[0]
         try:
             yield Path(path)
         finally:

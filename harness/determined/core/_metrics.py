@@ -18,7 +18,7 @@ from typing import Any
 from determined.client import trials
 from determined.client.session import FOR_EVER, Session
 from determined.core._own_process import OwnProcess
-from determined.core._spool import Spool, Spooled
+from determined.core._spool import Spool, SpooledReport
 from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, NotFound, Unauthenticated
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class _Flush:
 
 @dataclass(frozen=True)
 class _Item:
-    report: Spooled
+    report: SpooledReport
     is_leftover: bool = False
 
 

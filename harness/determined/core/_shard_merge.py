@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from determined.core._all_or_none import ranks_text, together
+from determined.core._all_ranks import ranks_text, run_on_all_ranks
 from determined.core._distributed import DistributedContext
 from determined.storage.hashes import digest
 
@@ -57,7 +57,7 @@ def settle(peers: DistributedContext, folder: Path, claims: Sequence[Claim]) -> 
             conflicts.append((name, ranks))
         else:
             doubtful.append(name)
-    digests = together(
+    digests = run_on_all_ranks(
         peers, NOT_STORED, lambda: {name: digest(folder / name) for name in doubtful if name in claim.files}
     )
     for name in doubtful:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from determined.core._all_or_none import together
+from determined.core._all_ranks import run_on_all_ranks
 from determined.core._distributed import DistributedContext
 from determined.core._shard_merge import NOT_STORED, Claim, settle
 from determined.errors import StorageError
@@ -78,7 +78,7 @@ def storing(
     The chief opens the checkpoint, finishes it and reports it.
     """
     with contextlib.ExitStack() as chief:
-        opened = together(
+        opened = run_on_all_ranks(
             peers,
             NOT_STORED,
             lambda: str(chief.enter_context(storage.store_path(uuid, finish))) if peers.rank == 0 else "",
@@ -92,20 +92,22 @@ def storing(
                 yield shard
             except BaseException as error:
                 failure = error
-            claims = together(peers, NOT_STORED, lambda: _claim(shard, failure))
+            claims = run_on_all_ranks(peers, NOT_STORED, lambda: _claim(shard, failure))
             mine, every = settle(peers, shard.source, claims)
             if upload is None:
-                together(peers, NOT_STORED, lambda: shard.move(mine, target))
-                together(peers, NOT_STORED, lambda: wait_until_visible(target, every) if peers.rank == 0 else None)
+                run_on_all_ranks(peers, NOT_STORED, lambda: shard.move(mine, target))
+                run_on_all_ranks(
+                    peers, NOT_STORED, lambda: wait_until_visible(target, every) if peers.rank == 0 else None
+                )
             else:
-                found = together(peers, NOT_STORED, lambda: upload(uuid, shard.source, mine))
+                found = run_on_all_ranks(peers, NOT_STORED, lambda: upload(uuid, shard.source, mine))
                 if peers.rank == 0:
                     hashes = {name: value for part in found for name, value in part.items()}
                     (target / HASHES_FILE).write_bytes(written(hashes))
         finally:
             shutil.rmtree(shard.folder, ignore_errors=True)
-        together(peers, NOT_STORED, lambda: chief.close() if peers.rank == 0 else None)
-    together(peers, "the checkpoint was stored but not reported", lambda: report() if peers.rank == 0 else None)
+        run_on_all_ranks(peers, NOT_STORED, lambda: chief.close() if peers.rank == 0 else None)
+    run_on_all_ranks(peers, "the checkpoint was stored but not reported", lambda: report() if peers.rank == 0 else None)
 
 
 def _claim(shard: Shard, failure: BaseException | None) -> Claim:

@@ -25,7 +25,7 @@ _open_here: set[Path] = set()
 """Queue files that this process has open; its own locks do not stop it."""
 
 
-class Spooled(NamedTuple):
+class SpooledReport(NamedTuple):
     """One report. ``size`` is the length of its line in bytes, ``end`` the offset behind the line in the file, None if
     the report is kept in memory only."""
 
@@ -48,7 +48,7 @@ class Spool:
         self._end = 0
         self._sent = 0
 
-    def open(self) -> list[Spooled]:
+    def open(self) -> list[SpooledReport]:
         """Opens the queue and returns, in order, the reports that an earlier process of this container left."""
         if self._folder is None:
             return []
@@ -73,21 +73,21 @@ class Spool:
         _open_here.add(self._folder)
         return self._read(file, mark)
 
-    def append(self, body: dict[str, Any]) -> Spooled:
+    def append(self, body: dict[str, Any]) -> SpooledReport:
         """Adds a report. Raises TypeError or ValueError if it has no JSON form."""
         line = json.dumps(body, allow_nan=False).encode() + b"\n"
         with self._lock:
             if self._file is None:
-                return Spooled(body, len(line), None)
+                return SpooledReport(body, len(line), None)
             try:
                 _write_all(self._file, line, self._end)
             except OSError as error:
                 self._give_up(error)
-                return Spooled(body, len(line), None)
+                return SpooledReport(body, len(line), None)
             self._end += len(line)
-            return Spooled(body, len(line), self._end)
+            return SpooledReport(body, len(line), self._end)
 
-    def remove(self, report: Spooled) -> None:
+    def remove(self, report: SpooledReport) -> None:
         """Removes a report and all before it. The file is emptied when nothing is left in it."""
         with self._lock:
             if self._file is None or self._mark is None or report.end is None:
@@ -110,7 +110,7 @@ class Spool:
                     (self._folder / name).unlink(missing_ok=True)
             self._close()
 
-    def _read(self, file: int, mark: int) -> list[Spooled]:
+    def _read(self, file: int, mark: int) -> list[SpooledReport]:
         size = os.fstat(file).st_size
         data = os.pread(file, size, 0) if size else b""
         whole = data[: data.rfind(b"\n") + 1]  # a process that was killed while it wrote leaves half a line
@@ -119,7 +119,7 @@ class Spool:
             os.ftruncate(file, self._end)
         sent = os.pread(mark, 20, 0)
         self._sent = int(sent) if sent.isdigit() and int(sent) <= self._end else 0
-        found: list[Spooled] = []
+        found: list[SpooledReport] = []
         at = self._sent
         for line in whole[at:].splitlines(keepends=True):
             at += len(line)
@@ -128,7 +128,7 @@ class Spool:
             except ValueError:
                 logger.warning("cannot read a metric report on the disk; it is dropped: %r", line[:200])
                 continue
-            found.append(Spooled(body, len(line), at))
+            found.append(SpooledReport(body, len(line), at))
         return found
 
     def _give_up(self, error: OSError) -> None:

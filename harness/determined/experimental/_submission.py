@@ -12,7 +12,7 @@ from determined.client.session import Session
 from determined.errors import BadRequest, ConfigError, ContextError, NotImplementedYet
 
 if TYPE_CHECKING:
-    from determined.context import Packed
+    from determined.context import ContextArchive
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def _text(config: str | os.PathLike[str] | Mapping[str, object]) -> tuple[str, s
         raise ConfigError(f"{path}: not UTF-8: {error}") from None
 
 
-def _packed(model_dir: str | os.PathLike[str], includes: Sequence[str | os.PathLike[str]]) -> "Packed":
+def _packed(model_dir: str | os.PathLike[str], includes: Sequence[str | os.PathLike[str]]) -> "ContextArchive":
     try:
         from determined.context import KnownFolders, pack
     except ImportError as error:  # a task's own environment may lack them

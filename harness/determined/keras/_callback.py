@@ -69,7 +69,7 @@ class DeterminedCallback(keras.callbacks.Callback):  # type: ignore[misc]  # ker
         self._position = _state.Position()
         self._saved_at: int | None = None
         self._epoch_start: Any = None
-        self._restored: _state.Restored | None = None
+        self._restored: _state.RestoredState | None = None
         self._batches_to_skip = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -238,7 +238,7 @@ class DeterminedCallback(keras.callbacks.Callback):  # type: ignore[misc]  # ker
         self.preempted = self.model.stop_training = True
         logger.info("preempted after %d batches; a later attempt continues from there", self._position.steps)
 
-    def _skip(self, restored: _state.Restored) -> None:
+    def _skip(self, restored: _state.RestoredState) -> None:
         """Makes ``fit`` read the batches before the checkpoint without training them."""
         left = self._batches_to_skip = self._position.batch
         train = self.model.train_function
@@ -253,7 +253,7 @@ class DeterminedCallback(keras.callbacks.Callback):  # type: ignore[misc]  # ker
 
         self.model.train_function = read_only
 
-    def _resume(self, restored: _state.Restored) -> None:
+    def _resume(self, restored: _state.RestoredState) -> None:
         if restored.values is not None:
             _state.write_values(self.model, restored.values)
         _state.restore_streams(restored.now)

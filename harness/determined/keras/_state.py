@@ -30,7 +30,7 @@ class Position:
 
 
 @dataclass
-class Restored:
+class RestoredState:
     """The parts of a checkpoint that training needs after the weights are loaded.
 
     Args:
@@ -97,7 +97,7 @@ def save(folder: Path, model: Any, position: Position, continue_id: str, epoch_s
         torch.save({"epoch_start": epoch_start, "now": capture_streams(), "values": values}, folder / STREAMS)
 
 
-def load(folder: Path, model: Any, continue_id: str) -> Restored | None:  # noqa: ANN401  # keras has no types
+def load(folder: Path, model: Any, continue_id: str) -> RestoredState | None:  # noqa: ANN401  # keras has no types
     """Loads the weights and returns the rest; None if the checkpoint belongs to another training.
 
     Raises:
@@ -109,7 +109,7 @@ def load(folder: Path, model: Any, continue_id: str) -> Restored | None:  # noqa
     about = json.loads((folder / POSITION).read_text(encoding="utf-8"))
     if about["continue_id"] != continue_id:
         return None
-    restored = Restored(Position(**{name: about[name] for name in asdict(Position())}))
+    restored = RestoredState(Position(**{name: about[name] for name in asdict(Position())}))
     if (folder / STREAMS).exists() and resumes_exactly():
         import torch
 

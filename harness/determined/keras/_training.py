@@ -7,7 +7,7 @@ from typing import Any
 
 from determined import core
 from determined._configured_fit import fit_arguments
-from determined._plan import Plan
+from determined._plan import TrainingPlan
 from determined._units import Batch
 from determined.core._cluster_info import read
 from determined.keras import _state
@@ -28,7 +28,7 @@ class TrialCallback(DeterminedCallback):
         checkpoint: str | None,
         continue_id: str,
         *,
-        plan: Plan,
+        plan: TrainingPlan,
         validation: dict[str, Any],
         validates_first: bool,
         metric: str | None,
@@ -150,11 +150,13 @@ def _epoch_length(training: dict[str, Any]) -> int:
     return math.ceil(records / training.get("batch_size", 32)) if "y" in training else records
 
 
-def _plan(periods: dict[str, Any], epoch_length: int, global_batch_size: int | None, *, has_master: bool) -> Plan:
+def _plan(
+    periods: dict[str, Any], epoch_length: int, global_batch_size: int | None, *, has_master: bool
+) -> TrainingPlan:
     if periods["max_length"] is None:
         raise ValueError("a TFKerasTrial needs searcher.max_length or searcher.max_time in the configuration")
     policy = periods["checkpoint_policy"]
-    return Plan.make(
+    return TrainingPlan.make(
         max_length=periods["max_length"],
         epoch_length=epoch_length,
         reporting=periods["reporting_period"],

@@ -7,7 +7,7 @@ MIN_AGE_SECONDS = 600.0
 """Minimum age in seconds of removed files: a younger one may be about to get a reference."""
 
 
-class Entry(NamedTuple):
+class UnusedEntry(NamedTuple):
     """A file or folder without a reference. ``changed`` in seconds since the epoch."""
 
     name: str
@@ -16,8 +16,8 @@ class Entry(NamedTuple):
 
 
 def stale(
-    entries: Iterable[Entry], now: float, *, max_age: float, max_bytes: int, min_age: float = MIN_AGE_SECONDS
-) -> Sequence[Entry]:
+    entries: Iterable[UnusedEntry], now: float, *, max_age: float, max_bytes: int, min_age: float = MIN_AGE_SECONDS
+) -> Sequence[UnusedEntry]:
     """Returns the entries to remove, the oldest first. Pure.
 
     An entry is removed if it is older than ``max_age`` seconds, or if it and the younger ones together have more than

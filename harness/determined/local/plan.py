@@ -17,7 +17,7 @@ _HARNESS = "determined.exec.harness"
 
 
 @dataclass(frozen=True)
-class Plan:
+class LocalPlan:
     """The process to start. ``stripped`` names the omitted launch layers; ``is_trial`` is True for a trial class."""
 
     argv: tuple[str, ...]
@@ -30,7 +30,7 @@ class Plan:
         return any(ROLES in word for word in self.argv)
 
 
-def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Plan:
+def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> LocalPlan:
     """Returns the plan. Raises ConfigError for launch arguments that the cluster would refuse as well.
 
     >>> make("nice python3 -m determined.launch.torch_distributed --trial m:C", python="py", test_mode=True).argv
@@ -39,15 +39,15 @@ def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Pl
     try:
         if not isinstance(entrypoint, str):
             words, layers, is_trial = _strip(list(entrypoint), python, test_mode)
-            return Plan(tuple(words), tuple(layers), is_trial)
+            return LocalPlan(tuple(words), tuple(layers), is_trial)
         if TRIAL_CLASS.match(entrypoint.strip()):
-            return Plan(tuple(_trial(python, entrypoint.strip(), test_mode)), (), True)
+            return LocalPlan(tuple(_trial(python, entrypoint.strip(), test_mode)), (), True)
         return _of_shell(entrypoint, python, test_mode)
     except UsageError as error:
         raise ConfigError(f"entrypoint: {error}") from None
 
 
-def with_layers(entrypoint: str | Sequence[str], planned: Plan, *, python: str) -> Plan:
+def with_layers(entrypoint: str | Sequence[str], planned: LocalPlan, *, python: str) -> LocalPlan:
     """Returns the plan that starts the launch layers of the entrypoint, as the cluster does.
 
     A trial class without a layer gets ``torch_distributed``. Raises ConfigError for a script without a layer.
@@ -59,16 +59,16 @@ def with_layers(entrypoint: str | Sequence[str], planned: Plan, *, python: str) 
         return planned
     if planned.stripped:
         argv = ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint)
-        return Plan(argv, (), planned.is_trial)
+        return LocalPlan(argv, (), planned.is_trial)
     if planned.is_trial and isinstance(entrypoint, str):
-        return Plan((python, "-m", f"{_LAYER}torch_distributed", "--trial", entrypoint.strip()), (), True)
+        return LocalPlan((python, "-m", f"{_LAYER}torch_distributed", "--trial", entrypoint.strip()), (), True)
     raise ConfigError(
         "--slots: the entrypoint has no launch layer, so it is one process; "
         "for example: python3 -m determined.launch.torch_distributed python3 train.py"
     )
 
 
-def _of_shell(line: str, python: str, test_mode: bool) -> Plan:
+def _of_shell(line: str, python: str, test_mode: bool) -> LocalPlan:
     """Rewrites only the commands that start a layer, word by word, so that quotes and variables stay."""
     parts: list[str] = []
     layers: list[str] = []
@@ -83,7 +83,7 @@ def _of_shell(line: str, python: str, test_mode: bool) -> Plan:
             is_trial = is_trial or trial
             part = f"{part[: len(part) - len(part.lstrip())]}{' '.join(words)}{part[len(part.rstrip()) :]}"
         parts.append(part)
-    return Plan(("sh", "-c", "".join(parts)), tuple(layers), is_trial)
+    return LocalPlan(("sh", "-c", "".join(parts)), tuple(layers), is_trial)
 
 
 def _strip(words: list[str], python: str, test_mode: bool) -> tuple[list[str], list[str], bool]:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from determined.config import Checked, ExperimentConfig, check
+from determined.config import CheckResult, ExperimentConfig, check
 from determined.config.diagnostics import Diagnostic
-from determined.context import Packed, left_out, pack, unpack
+from determined.context import ContextArchive, left_out, pack, unpack
 from determined.errors import ConfigError
 from determined.local import plan, python
 from determined.local.output import Output, find_failure
@@ -67,7 +67,7 @@ def _data_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"))
 
 
-def _checked(checked: Checked, render: Callable[[Sequence[Diagnostic]], str] | None) -> ExperimentConfig:
+def _checked(checked: CheckResult, render: Callable[[Sequence[Diagnostic]], str] | None) -> ExperimentConfig:
     if checked.diagnostics:
         _say(render(checked.diagnostics) if render else checked.render())
     if checked.config is None:
@@ -78,7 +78,7 @@ def _checked(checked: Checked, render: Callable[[Sequence[Diagnostic]], str] | N
 def _run(
     config: ExperimentConfig,
     context: Path,
-    packed: Packed,
+    packed: ContextArchive,
     scratch: Path,
     test_mode: bool,
     named_python: str | None,
@@ -128,7 +128,7 @@ def _program(
     return program
 
 
-def _add_launch_variables(variables: dict[str, str], planned: plan.Plan, slots: int | None, scratch: Path) -> None:
+def _add_launch_variables(variables: dict[str, str], planned: plan.LocalPlan, slots: int | None, scratch: Path) -> None:
     """Adds what depends on how the entrypoint is run, and moves variables that are too long to files."""
     for name in (environment.EXPERIMENT_CONFIG, environment.HPARAMS):
         if environment.is_too_long(name, variables[name]):
@@ -151,7 +151,7 @@ def _report_end(what: str, code: int, failure: str | None) -> int:
     return 1
 
 
-def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path, given_slots: int | None) -> list[str]:
+def _remarks(config: ExperimentConfig, planned: plan.LocalPlan, workdir: Path, given_slots: int | None) -> list[str]:
     lines = []
     if planned.stripped:
         lines.append(f"run without the launch layer: {', '.join(planned.stripped)}")

@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-import determined
 from determined.pytorch import _rng, _saving
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._state import Extras, TrainingState
 from determined.pytorch._trial import Trial
 from determined.pytorch._trial_context import TrialContext
+from determined_launch.version import __version__
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Checkpointer:
     def _metadata(self) -> dict[str, Any]:
         return {
             "steps_completed": self._state.progress.steps,
-            "determined_version": determined.__version__,
+            "determined_version": __version__,
             "framework": f"torch-{torch.__version__}",
             "format": "pickle",
         }

@@ -141,7 +141,7 @@ class TrainingSource(Data, Protocol):
 
 
 @dataclass
-class _Plan:
+class _BatchPlan:
     """Assigns samples to the batches of an epoch for one slot; the sampler of torch's loader."""
 
     loader: DataLoader
@@ -252,7 +252,7 @@ class Batches:
     """The batches of one slot, from any position of any epoch."""
 
     def __init__(self, loader: DataLoader, *, seed: int, rank: int, size: int, repeat: bool) -> None:
-        self._plan = _Plan(loader, seed, rank, size, repeat)
+        self._plan = _BatchPlan(loader, seed, rank, size, repeat)
         self._seeded = _Seeded(loader, seed)
         self._loader: torch_data.DataLoader[Any] | None = None
         if loader.num_workers > 0 or loader.pin_memory:

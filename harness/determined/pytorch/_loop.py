@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from determined._plan import Plan
+from determined._plan import TrainingPlan
 from determined.core import _steps
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._checkpointer import Checkpointer
@@ -37,7 +37,7 @@ class Loop:
         training: Data,
         train_batch: Callable[[Any, int, int], Any],
         validation: Validation,
-        plan: Plan,
+        plan: TrainingPlan,
         state: TrainingState,
         keeper: Checkpointer,
         poll: PreemptPoll,

@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """The progress of training, equal on all ranks. ``epoch`` and ``batch_in_epoch`` are the position in the data."""
 
     steps: int = 0
@@ -61,7 +61,7 @@ class TrainingState:
         self._callbacks = callbacks
         self._source = training
         self.reducers = context._reducers  # noqa: SLF001  # hidden from trials, not from the trainer
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self.running = TrainingMetrics()
 
     def extras(self) -> Extras:
@@ -129,8 +129,8 @@ class TrainingState:
 
     def load_progress(self, common: dict[str, Any]) -> None:
         """Loads the progress of training."""
-        known = {item.name for item in fields(Progress)}
-        self.progress = Progress(**{key: value for key, value in common["progress"].items() if key in known})
+        known = {item.name for item in fields(TrainingProgress)}
+        self.progress = TrainingProgress(**{key: value for key, value in common["progress"].items() if key in known})
 
     def load_rank(self, parts: dict[str, Any]) -> None:
         """Loads the parts of this rank except the random streams, which are restored last, right before training."""

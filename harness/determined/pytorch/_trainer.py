@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from determined._plan import Plan
+from determined._plan import TrainingPlan
 from determined._units import Batch, TrainUnit, from_config
 from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._context import PyTorchTrialContext
@@ -103,7 +103,7 @@ class BaseTrainer:
         loader = trial.build_validation_data_loader()
         validating = work.validation_data(loader)
         context._position.epoch_length = len(training)  # noqa: SLF001  # hidden from trials, not from the trainer
-        plan = Plan.make(
+        plan = TrainingPlan.make(
             max_length=max_length,
             epoch_length=len(training),
             reporting=reporting_period,

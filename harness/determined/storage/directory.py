@@ -107,13 +107,13 @@ class DirectoryStorage:
     def delete(self, uuid: str) -> None:
         """Renames the folder before it is removed, so that a partial checkpoint is never visible under its uuid."""
         folder = checkpoint_folder(self.root, uuid)
-        doomed = folder.with_name(f"{uuid}.deleted-{secrets.token_hex(4)}")
+        renamed = folder.with_name(f"{uuid}.deleted-{secrets.token_hex(4)}")
         with self._naming("delete"):
             try:
-                os.rename(folder, doomed)
+                os.rename(folder, renamed)
             except FileNotFoundError:
                 return
-            shutil.rmtree(doomed)
+            shutil.rmtree(renamed)
 
     def probe(self) -> None:
         """Writes, syncs and removes a small file."""

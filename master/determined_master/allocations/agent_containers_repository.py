@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
 
-from determined.states import AllocationState, ContainerState
+from determined.states import AllocationState, ContainerState, TokenScope
 from determined_master.allocations.repository import LIVE
 from determined_master.auth.principal import Principal
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow, TrialRow, UserRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.named_columns import columns_of
 from determined_master.db.statements.prepared import Prepared
 
 
@@ -86,19 +87,67 @@ class SpecifiedContainer(NamedTuple):
 
 
 async def with_specs(session: ReadSession, container_ids: Collection[str]) -> list[SpecifiedContainer]:
-    found: list[SpecifiedContainer] = []
-    row: Any
-    for row in await _SPECIFIED.rows(session, container_ids=list(container_ids)):
-        *container, user_id, username, is_admin, task_id, scope, trial_id = row
-        principal = Principal(user_id, username, is_admin, row[3], task_id, scope, trial_id)
-        found.append(SpecifiedContainer._make([*container, principal]))
-    return found
+    rows = await _SPECIFIED.rows(session, container_ids=list(container_ids))
+    return [_specified(_SpecifiedRow(*row)) for row in rows]
+
+
+class _SpecifiedRow(NamedTuple):
+    id: str
+    rank: int
+    slot_ids: list[int]
+    allocation_id: str
+    slots: int
+    port_block: int | None
+    spec: dict[str, Any]
+    user_id: int
+    username: str
+    is_admin: bool
+    task_id: str
+    scope: TokenScope
+    trial_id: int | None
+
+
+def _specified(row: _SpecifiedRow) -> SpecifiedContainer:
+    principal = Principal(
+        user_id=row.user_id,
+        username=row.username,
+        admin=row.is_admin,
+        allocation_id=row.allocation_id,
+        task_id=row.task_id,
+        scope=row.scope,
+        trial_id=row.trial_id,
+    )
+    return SpecifiedContainer(
+        id=row.id,
+        rank=row.rank,
+        slot_ids=row.slot_ids,
+        allocation_id=row.allocation_id,
+        slots=row.slots,
+        port_block=row.port_block,
+        spec=row.spec,
+        principal=principal,
+    )
 
 
 _SPECIFIED = Prepared(
-    select(ContainerRow.id, ContainerRow.rank, ContainerRow.slot_ids)
-    .add_columns(AllocationRow.id, AllocationRow.slots, AllocationRow.port_block, AllocationRow.spec)
-    .add_columns(UserRow.id, UserRow.username, UserRow.admin, TaskRow.id, TaskRow.token_scope, TrialRow.id)
+    select(
+        *columns_of(
+            _SpecifiedRow,
+            id=ContainerRow.id,
+            rank=ContainerRow.rank,
+            slot_ids=ContainerRow.slot_ids,
+            allocation_id=AllocationRow.id,
+            slots=AllocationRow.slots,
+            port_block=AllocationRow.port_block,
+            spec=AllocationRow.spec,
+            user_id=UserRow.id,
+            username=UserRow.username,
+            is_admin=UserRow.admin,
+            task_id=TaskRow.id,
+            scope=TaskRow.token_scope,
+            trial_id=TrialRow.id,
+        )
+    )
     .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)
     .join(UserRow, UserRow.id == AllocationRow.user_id)

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, func, or_, select, tuple_, typ
 from determined.states import ExitReason, TaskKind, TrialState
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, ExperimentRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.named_columns import columns_of
 
 _GRACE = ExperimentRow.config["pause"]["grace"].as_float()
 
@@ -67,10 +68,20 @@ async def of_attempt(session: ReadSession, allocation_id: str) -> list[KnownDepa
 async def on_agents(session: ReadSession, agent_ids: Sequence[str]) -> list[OnLeavingAgent]:
     """Returns the live containers on these agents."""
     query = (
-        select(ContainerRow.allocation_id, ContainerRow.agent_id, AllocationRow.task_id, TaskRow.kind)
-        .add_columns(TrialRow.experiment_id, AllocationRow.preemption_timeout)
-        .add_columns(AllocationRow.preempt_requested_at, AllocationRow.kill_requested_at)
-        .add_columns(_GRACE)
+        select(
+            *columns_of(
+                OnLeavingAgent,
+                allocation_id=ContainerRow.allocation_id,
+                agent_id=ContainerRow.agent_id,
+                task_id=AllocationRow.task_id,
+                kind=TaskRow.kind,
+                experiment_id=TrialRow.experiment_id,
+                preemption_timeout=AllocationRow.preemption_timeout,
+                preempt_requested_at=AllocationRow.preempt_requested_at,
+                kill_requested_at=AllocationRow.kill_requested_at,
+                grace_seconds=_GRACE,
+            )
+        )
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .outerjoin(TrialRow, TrialRow.task_id == AllocationRow.task_id)

@@ -21,9 +21,10 @@ from determined_master.db.models import (
 from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.statements.batches import batched
+from determined_master.db.statements.named_columns import columns_of
 
 
-class Wait(NamedTuple):
+class EnvironmentWait(NamedTuple):
     """A task that waits for an environment of one agent.
 
     ``is_wanted``: the task is active, and its agent may still build. ``build_id``: the task that builds, None until
@@ -40,7 +41,7 @@ class Wait(NamedTuple):
     is_wanted: bool
 
 
-class Lacking(NamedTuple):
+class LackingAttempt(NamedTuple):
     """An attempt that holds slots although an agent of it lacks its environment."""
 
     allocation_id: str
@@ -49,7 +50,7 @@ class Lacking(NamedTuple):
     key: str
 
 
-class Building(NamedTuple):
+class AwaitedBuild(NamedTuple):
     """A build for which a task waits."""
 
     key: str
@@ -65,7 +66,7 @@ def is_waiting(task_id: ColumnElement[str] | InstrumentedAttribute[str]) -> Colu
     return select(EnvironmentWaitRow.task_id).where(EnvironmentWaitRow.task_id == task_id, _IS_OPEN).exists()
 
 
-async def lacking(session: ReadSession) -> list[Lacking]:
+async def lacking(session: ReadSession) -> list[LackingAttempt]:
     """Returns the live attempts whose containers report that they lack an environment, the oldest first."""
     query = (
         select(AllocationRow.id, AllocationRow.task_id, ContainerRow.agent_id, ContainerRow.needed_environment)
@@ -78,18 +79,28 @@ async def lacking(session: ReadSession) -> list[Lacking]:
         )
         .order_by(AllocationRow.created_at, ContainerRow.rank)
     )
-    return [Lacking(*row) for row in await session.execute(query)]
+    return [LackingAttempt(*row) for row in await session.execute(query)]
 
 
-async def waits(session: ReadSession) -> list[Wait]:
+async def waits(session: ReadSession) -> list[EnvironmentWait]:
     """Returns all waits, the oldest attempt first."""
     build = table_of(TaskRow).alias("build")
     is_active = or_(TrialRow.state == TrialState.ACTIVE, and_(TrialRow.id.is_(None), TaskRow.state == TaskState.ACTIVE))
     can_build = and_(AgentRow.enabled.is_(True), AgentRow.draining.is_(False), AgentRow.lost.is_(False))
     query = (
-        select(EnvironmentWaitRow.task_id, EnvironmentWaitRow.agent_id, EnvironmentWaitRow.environment_key)
-        .add_columns(EnvironmentWaitRow.allocation_id, EnvironmentWaitRow.build_id, build.c.state)
-        .add_columns(EnvironmentWaitRow.is_over, and_(is_active, AgentRow.id.is_not(None), can_build))
+        select(
+            *columns_of(
+                EnvironmentWait,
+                task_id=EnvironmentWaitRow.task_id,
+                agent_id=EnvironmentWaitRow.agent_id,
+                key=EnvironmentWaitRow.environment_key,
+                allocation_id=EnvironmentWaitRow.allocation_id,
+                build_id=EnvironmentWaitRow.build_id,
+                build_state=build.c.state,
+                is_over=EnvironmentWaitRow.is_over,
+                is_wanted=and_(is_active, AgentRow.id.is_not(None), can_build),
+            )
+        )
         .join(TaskRow, TaskRow.id == EnvironmentWaitRow.task_id)
         .join(AllocationRow, AllocationRow.id == EnvironmentWaitRow.allocation_id)
         .outerjoin(TrialRow, TrialRow.task_id == EnvironmentWaitRow.task_id)
@@ -97,10 +108,11 @@ async def waits(session: ReadSession) -> list[Wait]:
         .outerjoin(build, build.c.id == EnvironmentWaitRow.build_id)
         .order_by(AllocationRow.created_at, EnvironmentWaitRow.task_id)
     )
-    return [Wait._make([*row[:-1], bool(row[-1])]) for row in await session.execute(query)]
+    found = [EnvironmentWait(*row) for row in await session.execute(query)]
+    return [wait._replace(is_wanted=bool(wait.is_wanted)) for wait in found]  # NULL where the agent is gone
 
 
-async def building_for(session: ReadSession, task_ids: Collection[str]) -> dict[str, Building]:
+async def building_for(session: ReadSession, task_ids: Collection[str]) -> dict[str, AwaitedBuild]:
     """Returns, by task, the first build for which each of the tasks waits; tasks that do not wait are absent."""
     query = (
         select(EnvironmentWaitRow.task_id, EnvironmentWaitRow.environment_key)
@@ -108,7 +120,7 @@ async def building_for(session: ReadSession, task_ids: Collection[str]) -> dict[
         .where(EnvironmentWaitRow.task_id.in_(list(task_ids)), _IS_OPEN)
         .order_by(EnvironmentWaitRow.agent_id.desc())
     )
-    return {task_id: Building(*rest) for task_id, *rest in await session.execute(query)}
+    return {task_id: AwaitedBuild(*rest) for task_id, *rest in await session.execute(query)}
 
 
 async def experiments_waiting(session: ReadSession, experiment_ids: Collection[int]) -> set[int]:
@@ -138,7 +150,7 @@ async def has_waiting(session: ReadSession, build_id: str) -> bool:
     return (await session.scalars(query)).first() is not None
 
 
-async def add(session: WriteSession, lacked: Sequence[Lacking]) -> None:
+async def add(session: WriteSession, lacked: Sequence[LackingAttempt]) -> None:
     """Adds waits of attempts that are about to end; a task may wait for several agents."""
     for each in lacked:
         key = (each.task_id, each.agent_id, each.key)
@@ -156,18 +168,18 @@ async def add(session: WriteSession, lacked: Sequence[Lacking]) -> None:
     _announce(session, {each.task_id for each in lacked})
 
 
-async def set_build(session: WriteSession, wait: Wait, build_id: str) -> None:
+async def set_build(session: WriteSession, wait: EnvironmentWait, build_id: str) -> None:
     await session.execute(update(EnvironmentWaitRow).where(*_is(wait)).values(build_id=build_id))
     _announce(session, [wait.task_id])
 
 
-async def end(session: WriteSession, wait: Wait) -> None:
+async def end(session: WriteSession, wait: EnvironmentWait) -> None:
     """Ends a wait whose build has ended: the task asks for slots again."""
     await session.execute(update(EnvironmentWaitRow).where(*_is(wait)).values(is_over=True))
     _announce(session, [wait.task_id])
 
 
-async def drop(session: WriteSession, wait: Wait) -> None:
+async def drop(session: WriteSession, wait: EnvironmentWait) -> None:
     """Removes a wait of a task that no longer waits, or for an agent that cannot build."""
     await session.execute(delete(EnvironmentWaitRow).where(*_is(wait)))
     _announce(session, [wait.task_id])
@@ -184,7 +196,7 @@ async def take_ended(session: WriteSession, task_ids: Sequence[str]) -> dict[str
     return found
 
 
-def _is(wait: Wait) -> tuple[ColumnElement[bool], ...]:
+def _is(wait: EnvironmentWait) -> tuple[ColumnElement[bool], ...]:
     return (
         EnvironmentWaitRow.task_id == wait.task_id,
         EnvironmentWaitRow.agent_id == wait.agent_id,

@@ -11,13 +11,14 @@ from determined_master import notifications
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow, TrialRow
 from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.statements.named_columns import columns_of
 from determined_master.db.statements.prepared import Prepared
 
 MAX_START_NOTES = 10
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
 
 
-class Queued(NamedTuple):
+class QueuedAllocation(NamedTuple):
     """An allocation that has not ended, with its job."""
 
     id: str
@@ -47,28 +48,31 @@ class Queued(NamedTuple):
 
 _QUEUED = (
     select(
-        AllocationRow.id,
-        AllocationRow.task_id,
-        TaskRow.kind,
-        TaskRow.job_id,
-        AllocationRow.pool,
-        AllocationRow.slots,
-        AllocationRow.single_agent,
-        AllocationRow.agent_id,
-        AllocationRow.groups,
-        JobRow.priority,
-        JobRow.weight,
-        JobRow.max_slots,
-        JobRow.position,
-        AllocationRow.created_at,
-        AllocationRow.user_id,
-        AllocationRow.waiting,
-        AllocationRow.preempt_requested_at,
-        AllocationRow.kill_requested_at,
-        AllocationRow.preempted_for,
-        TrialRow.id,
-        TrialRow.experiment_id,
-        AllocationRow.state,
+        *columns_of(
+            QueuedAllocation,
+            id=AllocationRow.id,
+            task_id=AllocationRow.task_id,
+            kind=TaskRow.kind,
+            job_id=TaskRow.job_id,
+            pool=AllocationRow.pool,
+            slots=AllocationRow.slots,
+            single_agent=AllocationRow.single_agent,
+            agent_id=AllocationRow.agent_id,
+            groups=AllocationRow.groups,
+            priority=JobRow.priority,
+            weight=JobRow.weight,
+            max_slots=JobRow.max_slots,
+            position=JobRow.position,
+            created_at=AllocationRow.created_at,
+            user_id=AllocationRow.user_id,
+            waiting=AllocationRow.waiting,
+            preempt_requested_at=AllocationRow.preempt_requested_at,
+            kill_requested_at=AllocationRow.kill_requested_at,
+            preempted_for=AllocationRow.preempted_for,
+            trial_id=TrialRow.id,
+            experiment_id=TrialRow.experiment_id,
+            state=AllocationRow.state,
+        )
     )
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)
     .join(JobRow, JobRow.id == TaskRow.job_id)
@@ -79,15 +83,15 @@ _ALL = Prepared(_QUEUED.where(_LIVE))
 _OF_IDS = Prepared(_QUEUED.where(_LIVE, AllocationRow.id.in_(bindparam("allocation_ids", expanding=True))))
 
 
-async def live(session: ReadSession, page: int) -> AsyncIterator[list[Queued]]:
+async def live(session: ReadSession, page: int) -> AsyncIterator[list[QueuedAllocation]]:
     """Yields all allocations that have not ended, in no order, ``page`` at a time."""
     async for rows in _ALL.pages(session, page):
-        yield [Queued(*row) for row in rows]
+        yield [QueuedAllocation(*row) for row in rows]
 
 
-async def live_of(session: ReadSession, ids: Sequence[str]) -> list[Queued]:
+async def live_of(session: ReadSession, ids: Sequence[str]) -> list[QueuedAllocation]:
     """Returns those of the allocations that have not ended."""
-    return [Queued(*row) for row in await _OF_IDS.rows(session, allocation_ids=ids)]
+    return [QueuedAllocation(*row) for row in await _OF_IDS.rows(session, allocation_ids=ids)]
 
 
 _OF_JOBS = Prepared(
@@ -105,7 +109,7 @@ async def live_of_jobs(session: ReadSession, job_ids: Sequence[str], page: int) 
     return found
 
 
-class Progress(NamedTuple):
+class AttemptProgress(NamedTuple):
     """How far a trial has come in this attempt."""
 
     id: str
@@ -126,11 +130,11 @@ _PROGRESS = Prepared(
 )
 
 
-async def progress(session: ReadSession, pool: str, page: int) -> dict[str, Progress]:
+async def progress(session: ReadSession, pool: str, page: int) -> dict[str, AttemptProgress]:
     """Returns how far the running trials of a pool have come, by allocation."""
-    found: dict[str, Progress] = {}
+    found: dict[str, AttemptProgress] = {}
     async for rows in _PROGRESS.pages(session, page, pool=pool):
-        found.update((row[0], Progress(*row)) for row in rows)
+        found.update((row[0], AttemptProgress(*row)) for row in rows)
     return found
 
 
@@ -179,7 +183,7 @@ def _concerned(job_id: str | None, task_ids: Collection[str]) -> ColumnElement[b
 _ROWS = table_of(AllocationRow)
 _SET_WAITING: Prepared[()] = Prepared(
     update(_ROWS)
-    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
+    .where(_ROWS.c.id == bindparam("allocation"), _ROWS.c.state == AllocationState.PENDING)
     .values(waiting=bindparam("text"))
 )
 
@@ -188,7 +192,7 @@ async def set_waiting(session: WriteSession, reasons: Mapping[str, str]) -> None
     """Stores why allocations wait, by their ids, in one statement. Those that are no longer pending are unchanged."""
     if not reasons:
         return
-    await _SET_WAITING.execute(session, [{"of_id": name, "text": text} for name, text in reasons.items()])
+    await _SET_WAITING.execute(session, [{"allocation": name, "text": text} for name, text in reasons.items()])
     notify(session, notifications.CLUSTER, *(notifications.task(name.rpartition(".")[0]) for name in reasons))
 
 

@@ -43,9 +43,10 @@ async def meeting_of(
 
 
 _MEETING = Prepared(
-    select(AllocationRow.id, AllocationRow.task_id, AllocationRow.user_id, AllocationRow.state, AllocationRow.ready_at)
-    .add_columns(ContainerRow.id, ContainerRow.agent_id, ContainerRow.rank, ContainerRow.slot_ids)
-    .add_columns(ContainerRow.state, ContainerRow.address)
+    select(
+        *(getattr(AllocationRow, name) for name in MeetingAllocation._fields),
+        *(getattr(ContainerRow, name) for name in MeetingContainer._fields),
+    )
     .outerjoin(ContainerRow, ContainerRow.allocation_id == AllocationRow.id)
     .where(AllocationRow.id == bindparam("allocation_id"))
     .order_by(ContainerRow.rank)

@@ -57,7 +57,7 @@ async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
     return row
 
 
-class Standing(NamedTuple):
+class PlacementAgent(NamedTuple):
     """An agent on which an allocation is to be placed. ``is_lost``: its reconnect window has expired, or its provider
     ends it."""
 
@@ -68,12 +68,12 @@ class Standing(NamedTuple):
 
 async def with_agents(
     session: ReadSession, allocation_id: str, agent_ids: Collection[str]
-) -> tuple[AllocationRow, list[Standing]]:
+) -> tuple[AllocationRow, list[PlacementAgent]]:
     """Returns an allocation and the agents, by id. Raises NotFound."""
     rows = await _WITH_AGENTS.rows(session, allocation_id=allocation_id, agent_ids=list(agent_ids))
     if not rows:
         raise NotFound(f"allocation '{allocation_id}' not found")
-    return rows[0][0], [Standing(*row[1:]) for row in rows if row[1] is not None]
+    return rows[0][0], [PlacementAgent(*row[1:]) for row in rows if row[1] is not None]
 
 
 _WITH_AGENTS = Prepared(
@@ -291,7 +291,7 @@ async def live_without_spec(session: ReadSession, most: int | None = None) -> Se
     return (await session.scalars(query)).all()
 
 
-class Held(NamedTuple):
+class SlotAssignment(NamedTuple):
     """One assignment of a slot: its task and how the allocation ended."""
 
     agent_id: str
@@ -302,7 +302,7 @@ class Held(NamedTuple):
     exit_reason: ExitReason | None
 
 
-async def holds_between(session: ReadSession, start: datetime, end: datetime, most: int) -> list[Held]:
+async def holds_between(session: ReadSession, start: datetime, end: datetime, most: int) -> list[SlotAssignment]:
     """Returns the assignments that overlap the period, newest first."""
     newest = (
         select(SlotHoldRow)
@@ -318,7 +318,7 @@ async def holds_between(session: ReadSession, start: datetime, end: datetime, mo
         .join(AllocationRow, AllocationRow.id == held.allocation_id)
         .order_by(held.held_at.desc(), held.id.desc())
     )
-    return [Held(*found) for found in (await session.execute(query)).all()]
+    return [SlotAssignment(*found) for found in (await session.execute(query)).all()]
 
 
 async def held_spans(session: ReadSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
@@ -380,7 +380,7 @@ async def change(session: WriteSession, row: AllocationRow, **values: object) ->
 _ROWS = table_of(AllocationRow)
 _SET_READY: Prepared[str] = Prepared(
     update(_ROWS)
-    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.ready_at.is_(None))
+    .where(_ROWS.c.id == bindparam("allocation"), _ROWS.c.ready_at.is_(None))
     .values(ready_at=bindparam("now"))
     .returning(_ROWS.c.id)
 )
@@ -388,7 +388,7 @@ _SET_READY: Prepared[str] = Prepared(
 
 async def set_ready(session: WriteSession, allocation_id: str, task_id: str, now: datetime) -> bool:
     """Stores that an allocation of the task is ready. Returns False if it was already."""
-    if not await _SET_READY.rows(session, of_id=allocation_id, now=now):
+    if not await _SET_READY.rows(session, allocation=allocation_id, now=now):
         return False
     _tell(session, task_id)
     return True

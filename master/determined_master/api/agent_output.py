@@ -7,7 +7,7 @@ from determined.link.messages import OutputBatch
 from determined_master.api.schemas.enums import plain_level
 from determined_master.db.models.base import EARLIEST, LATEST
 from determined_master.db.statements.nul import NUL, SYMBOL
-from determined_master.logs.line import Line
+from determined_master.logs.line import LogLine
 from determined_master.logs.store import Lines
 
 _EARLIEST_SECONDS, _LATEST_SECONDS = EARLIEST.timestamp(), LATEST.timestamp()
@@ -16,7 +16,7 @@ _EARLIEST_SECONDS, _LATEST_SECONDS = EARLIEST.timestamp(), LATEST.timestamp()
 def lines_of(agent_id: str, batch: OutputBatch) -> Lines:
     """Returns the lines of a batch that the agent sent."""
     lines = [
-        Line(
+        LogLine(
             task_id=batch.task_id,
             log=line.log.replace(NUL, SYMBOL),
             timestamp=_agents_time(line.timestamp),

@@ -9,7 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 
-class _Found(Collector):
+class _ReadMetrics(Collector):
     """Figures that were read for one answer."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
@@ -21,7 +21,7 @@ class _Found(Collector):
 
 def answer(metrics: Sequence[Metric]) -> Response:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Found(metrics))
+    registry.register(_ReadMetrics(metrics))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 

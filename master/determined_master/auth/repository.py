@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, select
 from determined.states import AllocationState, TokenScope
 from determined_master.db.models import AllocationRow, SessionRow, TaskRow, TrialRow, UserRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.named_columns import columns_of
 from determined_master.db.statements.prepared import Prepared
 
 
@@ -38,8 +39,18 @@ async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder 
 
 
 _TOKEN_HOLDER = Prepared(
-    select(AllocationRow.state, AllocationRow.task_id, TaskRow.token_scope)
-    .add_columns(UserRow.id, UserRow.username, UserRow.admin, TrialRow.id)
+    select(
+        *columns_of(
+            TokenHolder,
+            state=AllocationRow.state,
+            task_id=AllocationRow.task_id,
+            scope=TaskRow.token_scope,
+            user_id=UserRow.id,
+            username=UserRow.username,
+            is_admin=UserRow.admin,
+            trial_id=TrialRow.id,
+        )
+    )
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)
     .join(UserRow, UserRow.id == AllocationRow.user_id)
     .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)

@@ -18,7 +18,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderEntry:
     """A file, open for reading while it is the newest entry, or a folder, whose ``file`` is None.
 
     Parameters:
@@ -35,7 +35,7 @@ class Entry:
     file: BinaryIO | None
 
 
-async def respond(entries: Iterator[Entry], accept: str) -> StreamingResponse:
+async def respond(entries: Iterator[FolderEntry], accept: str) -> StreamingResponse:
     """Returns a response that streams the entries as tar.gz, or as zip if only that is accepted.
 
     Errors up to the first entry are raised before the response begins.
@@ -46,7 +46,7 @@ async def respond(entries: Iterator[Entry], accept: str) -> StreamingResponse:
     return StreamingResponse(_rest(chunks), media_type="application/zip" if is_zip else "application/gzip")
 
 
-def tar_chunks(entries: Iterator[Entry]) -> Iterator[bytes]:
+def tar_chunks(entries: Iterator[FolderEntry]) -> Iterator[bytes]:
     """Yields a tar.gz."""
     packer = zlib.compressobj(level=1, wbits=31)
     for entry in entries:
@@ -63,7 +63,7 @@ def tar_chunks(entries: Iterator[Entry]) -> Iterator[bytes]:
     yield packer.compress(bytes(2 * tarfile.BLOCKSIZE)) + packer.flush()
 
 
-def zip_chunks(entries: Iterator[Entry]) -> Iterator[bytes]:
+def zip_chunks(entries: Iterator[FolderEntry]) -> Iterator[bytes]:
     """Yields a zip, not compressed."""
     buffer = _Buffer()
     with zipfile.ZipFile(buffer, "w") as archive:

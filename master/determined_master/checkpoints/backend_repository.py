@@ -14,7 +14,7 @@ from determined_master.db.session import ReadSession, WriteSession
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredCheckpoint:
     """A checkpoint and its storage, which is None if its experiment is gone: then no file is touched."""
 
     uuid: str
@@ -49,7 +49,9 @@ def _digest(place: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(place, order="sorted")).hexdigest()
 
 
-async def stored(session: ReadSession, which: ColumnElement[bool], most: int | None = None) -> Sequence[Stored]:
+async def stored(
+    session: ReadSession, which: ColumnElement[bool], most: int | None = None
+) -> Sequence[StoredCheckpoint]:
     """Returns checkpoints with their storage, by id."""
     query = (
         select(CheckpointRow.uuid, StorageBackendRow.config, ExperimentRow.config, ExperimentRow.id)
@@ -63,7 +65,7 @@ async def stored(session: ReadSession, which: ColumnElement[bool], most: int | N
     found = (await session.execute(query)).all()
     # Checkpoints of versions before these rows are where their experiment's configuration says.
     return [
-        Stored(uuid, None if config is None else own or config.get("checkpoint_storage", {}), experiment_id)
+        StoredCheckpoint(uuid, None if config is None else own or config.get("checkpoint_storage", {}), experiment_id)
         for uuid, own, config, experiment_id in found
     ]
 
@@ -74,7 +76,7 @@ async def storage_of(session: ReadSession, uuid: str) -> dict[str, Any] | None:
     return found[0].storage if found else None
 
 
-async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[Stored]:
+async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[StoredCheckpoint]:
     """Returns all checkpoints of an experiment with their storage."""
     return await stored(session, TrialRow.experiment_id == experiment_id)
 

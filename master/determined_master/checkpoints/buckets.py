@@ -8,7 +8,7 @@ from typing import Any
 from determined.errors import NotFound, StorageError
 from determined.storage.bucket import BucketStorage
 from determined.storage.bucket_access import Bucket
-from determined_master.checkpoints.archive import Entry
+from determined_master.checkpoints.archive import FolderEntry
 from determined_master.errors import OutOfReach
 
 _FILE, _FOLDER = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755
@@ -28,7 +28,7 @@ def opened(storage: Mapping[str, Any], roots: Sequence[Bucket]) -> BucketStorage
     return found
 
 
-def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Bucket]) -> Iterator[Entry]:
+def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Bucket]) -> Iterator[FolderEntry]:
     """Yields the files and folders of a checkpoint; the content of each is fetched while it is read. Blocking.
 
     Raises OutOfReach where the master cannot read, NotFound where the files are gone.
@@ -43,10 +43,10 @@ def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Bucket]) -> I
     now = time.time()
     for name, size in sorted(found.items()):
         if name.endswith("/"):
-            yield Entry(name.rstrip("/"), 0, _FOLDER, now, None)
+            yield FolderEntry(name.rstrip("/"), 0, _FOLDER, now, None)
             continue
         with bucket.open(uuid, name) as file:
-            yield Entry(name, size, _FILE, now, file)
+            yield FolderEntry(name, size, _FILE, now, file)
 
 
 def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Bucket]) -> str | None:

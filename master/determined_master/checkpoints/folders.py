@@ -15,12 +15,12 @@ from typing import Any
 
 from determined.errors import NotFound, StorageError
 from determined.storage.base import HASHES_FILE, METADATA_FILE, checkpoint_folder
-from determined_master.checkpoints.archive import Entry
+from determined_master.checkpoints.archive import FolderEntry
 from determined_master.errors import OutOfReach
 
 TYPES = ("shared_fs", "directory")
 """Types of ``checkpoint_storage`` that are folders."""
-DOOMED_SUFFIX = ".deleted"
+REMOVED_SUFFIX = ".deleted"
 MAX_DEPTH = 64
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -48,7 +48,7 @@ def open_folder(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) ->
         raise NotFound(f"the files of checkpoint {uuid} are missing") from None
 
 
-def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> Iterator[Entry]:
+def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> Iterator[FolderEntry]:
     """Yields the regular files and folders of a checkpoint by name, each folder before its content, without our list of
     hashes. Blocking.
 
@@ -87,11 +87,11 @@ def remove(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> str 
     """
     try:
         with _opened_parent(folder_of(storage, uuid), roots) as parent:
-            doomed = uuid + DOOMED_SUFFIX
-            _remove_tree(parent, doomed)
+            renamed = uuid + REMOVED_SUFFIX
+            _remove_tree(parent, renamed)
             _refuse_foreign(parent, uuid)
-            os.rename(uuid, doomed, src_dir_fd=parent, dst_dir_fd=parent)
-            _remove_tree(parent, doomed)
+            os.rename(uuid, renamed, src_dir_fd=parent, dst_dir_fd=parent)
+            _remove_tree(parent, renamed)
     except OutOfReach as error:
         return error.message
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def _opened_parent(folder: Path, roots: Sequence[Path]) -> Iterator[int]:
         os.close(opened)
 
 
-def entries_below(folder: int, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
+def entries_below(folder: int, prefix: str = "", depth: int = 0) -> Iterator[FolderEntry]:
     """Yields the regular files and folders below an open folder.
 
     Every one is opened relative to the folder that holds it, without following a link: a checkpoint is written by user
@@ -154,7 +154,7 @@ def entries_below(folder: int, prefix: str = "", depth: int = 0) -> Iterator[Ent
         facts = os.fstat(number)
         if stat.S_ISDIR(facts.st_mode):
             try:
-                yield Entry(prefix + name, 0, facts.st_mode, facts.st_mtime, None)
+                yield FolderEntry(prefix + name, 0, facts.st_mode, facts.st_mtime, None)
                 yield from entries_below(number, f"{prefix}{name}/", depth + 1)
             finally:
                 os.close(number)
@@ -162,7 +162,7 @@ def entries_below(folder: int, prefix: str = "", depth: int = 0) -> Iterator[Ent
             with os.fdopen(number, "rb", buffering=0) as file:
                 # The open file decides: the path may have been replaced since.
                 if stat.S_ISREG(facts.st_mode):
-                    yield Entry(prefix + name, facts.st_size, facts.st_mode, facts.st_mtime, file)
+                    yield FolderEntry(prefix + name, facts.st_size, facts.st_mode, facts.st_mtime, file)
 
 
 def _open_below(parent: int, name: str) -> int:

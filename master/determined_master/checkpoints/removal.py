@@ -10,7 +10,7 @@ from determined.states import CheckpointState
 from determined.storage.base import is_checkpoint_id
 from determined_master import notifications
 from determined_master.checkpoints import repository
-from determined_master.checkpoints.backend_repository import Stored
+from determined_master.checkpoints.backend_repository import StoredCheckpoint
 from determined_master.checkpoints.storage import Root, refuse_root_out_of_reach, remove
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.clock import Clock
@@ -53,15 +53,15 @@ def next_step(state: CheckpointState, removal_task_id: str | None) -> Step:
 
 
 async def split_by_reach(
-    checkpoints: Sequence[Stored], roots: Sequence[Root]
-) -> tuple[Sequence[Stored], Sequence[Stored]]:
+    checkpoints: Sequence[StoredCheckpoint], roots: Sequence[Root]
+) -> tuple[Sequence[StoredCheckpoint], Sequence[StoredCheckpoint]]:
     """Returns the checkpoints that this master may remove, and those in storage that it does not reach.
 
     The former include those whose files no task can remove: of a deleted experiment, or with an id that is no UUID.
     """
     reaches: dict[str, bool] = {}
-    near: list[Stored] = []
-    far: list[Stored] = []
+    near: list[StoredCheckpoint] = []
+    far: list[StoredCheckpoint] = []
     for each in checkpoints:
         if each.storage is None or each.experiment_id is None or not is_checkpoint_id(each.uuid):
             near.append(each)
@@ -82,20 +82,20 @@ def _is_in_reach(storage: dict[str, object], roots: Sequence[Root]) -> bool:
 
 
 async def remove_files(
-    database: Database, clock: Clock, roots: Sequence[Root], doomed: Sequence[Stored]
+    database: Database, clock: Clock, roots: Sequence[Root], to_remove: Sequence[StoredCheckpoint]
 ) -> dict[str, str]:
     """Removes the files of checkpoints and moves each to DELETED or DELETE_FAILED. Files that are gone are no error.
 
     Parameters:
         roots: folders below which this master deletes.
-        doomed: at most ``BATCH_CHECKPOINTS``.
+        to_remove: at most ``BATCH_CHECKPOINTS``.
 
     Returns:
         Why files were left, by checkpoint.
     """
-    failed = await in_thread(_remove_all, doomed, roots)
+    failed = await in_thread(_remove_all, to_remove, roots)
     async with database.write() as session:
-        for each in doomed:
+        for each in to_remove:
             row = await repository.find(session, each.uuid)
             if row is None or row.state is not CheckpointState.DELETING:
                 continue  # its experiment was deleted meanwhile
@@ -132,10 +132,10 @@ async def handed_to(session: ReadSession, task_id: str, uuids: Sequence[str]) ->
     return [row for row in found if row.state is CheckpointState.DELETING]
 
 
-def _remove_all(doomed: Sequence[Stored], roots: Sequence[Root]) -> dict[str, str]:
+def _remove_all(to_remove: Sequence[StoredCheckpoint], roots: Sequence[Root]) -> dict[str, str]:
     """Blocking. One failure does not stop the others."""
     failed: dict[str, str] = {}
-    for each in doomed:
+    for each in to_remove:
         try:
             why = None if each.storage is None else remove(each.storage, each.uuid, roots)
         except OSError as error:

@@ -95,7 +95,7 @@ SortKey = SQLColumnExpression[Any] | InstrumentedAttribute[Any]
 
 
 @dataclass(frozen=True)
-class Listed:
+class CheckpointOfTrial:
     """A checkpoint with its trial and its experiment."""
 
     row: CheckpointRow
@@ -112,7 +112,7 @@ async def page(
     states: Collection[CheckpointState],
     before: tuple[datetime, str] | None,
     most: int,
-) -> Sequence[Listed]:
+) -> Sequence[CheckpointOfTrial]:
     """Returns checkpoints, newest first."""
     query = (
         select(CheckpointRow, TrialRow, ExperimentRow.id, ExperimentRow.name, ExperimentRow.searcher_metric)
@@ -128,7 +128,7 @@ async def page(
         query = query.where(CheckpointRow.state.in_(states))
     if before is not None:
         query = query.where(tuple_(CheckpointRow.report_time, CheckpointRow.uuid) < before)
-    return [Listed(*found) for found in (await session.execute(query)).all()]
+    return [CheckpointOfTrial(*found) for found in (await session.execute(query)).all()]
 
 
 @dataclass(frozen=True)

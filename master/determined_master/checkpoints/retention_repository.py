@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import and_, func, select, update
 
 from determined.states import CheckpointState, TaskState
-from determined_master.checkpoints.backend_repository import Stored, stored
+from determined_master.checkpoints.backend_repository import StoredCheckpoint, stored
 from determined_master.checkpoints.retention import Candidate
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession
@@ -19,7 +19,7 @@ async def due(session: ReadSession) -> Sequence[int]:
     return (await session.scalars(query)).all()
 
 
-async def settle(session: WriteSession, experiment_id: int) -> None:
+async def clear_due(session: WriteSession, experiment_id: int) -> None:
     """Records that the policy of an experiment has been applied."""
     await session.execute(update(ExperimentRow).where(ExperimentRow.id == experiment_id).values(retention_due=False))
 
@@ -48,19 +48,19 @@ async def candidates(session: ReadSession, experiment_id: int) -> Sequence[Candi
     return list(found.values())
 
 
-async def doomed(session: ReadSession, most: int) -> Sequence[Stored]:
+async def to_remove(session: ReadSession, most: int) -> Sequence[StoredCheckpoint]:
     """Returns up to ``most`` checkpoints in state DELETING that no task removes."""
     mine = and_(CheckpointRow.state == CheckpointState.DELETING, CheckpointRow.removal_task_id.is_(None))
     return await stored(session, mine, most)
 
 
-async def hand_over(session: WriteSession, uuids: Sequence[str], task_id: str) -> None:
+async def assign_to_task(session: WriteSession, uuids: Sequence[str], task_id: str) -> None:
     """Records that a task removes the files of these checkpoints."""
     theirs = CheckpointRow.uuid.in_(uuids)
     await session.execute(update(CheckpointRow).where(theirs).values(removal_task_id=task_id))
 
 
-async def abandoned(session: ReadSession, most: int) -> Sequence[tuple[CheckpointRow, TaskRow]]:
+async def orphaned_removals(session: ReadSession, most: int) -> Sequence[tuple[CheckpointRow, TaskRow]]:
     """Returns checkpoints in state DELETING whose task has ended without a word about them."""
     query = (
         select(CheckpointRow, TaskRow)
@@ -79,7 +79,7 @@ async def forget_failures(session: WriteSession, experiment_id: int) -> None:
     await session.execute(update(CheckpointRow).where(*failed).values(removal_task_id=None))
 
 
-async def awaited(session: ReadSession, experiment_id: int) -> tuple[int, Sequence[str]]:
+async def removal_progress(session: ReadSession, experiment_id: int) -> tuple[int, Sequence[str]]:
     """Returns how many checkpoints of an experiment are in state DELETING, and the tasks that remove them."""
     mine = (TrialRow.experiment_id == experiment_id, CheckpointRow.state == CheckpointState.DELETING)
     query = (

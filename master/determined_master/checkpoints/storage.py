@@ -6,7 +6,7 @@ from typing import Any
 
 from determined.storage.bucket_access import Bucket, bucket_at, bucket_of
 from determined_master.checkpoints import buckets, folders
-from determined_master.checkpoints.archive import Entry
+from determined_master.checkpoints.archive import FolderEntry
 from determined_master.errors import OutOfReach
 from determined_master.settings.settings import Settings
 
@@ -25,7 +25,7 @@ def allowed_roots(settings: Settings) -> tuple[Root, ...]:
     return (*own, *settings.checkpoint_roots, *map(bucket_at, settings.checkpoint_buckets))
 
 
-def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> Iterator[Entry]:
+def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> Iterator[FolderEntry]:
     """Yields the files and folders of a checkpoint. Blocking.
 
     Raises OutOfReach where the master may not read, NotFound where the files are gone.

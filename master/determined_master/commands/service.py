@@ -36,7 +36,7 @@ MAX_SHOWN_ERRORS = 20
 
 
 @dataclass(frozen=True)
-class Launch:
+class CommandSubmission:
     """A submitted command. ``context_hash`` names a stored blob."""
 
     config: dict[str, Any]
@@ -70,7 +70,7 @@ class Commands:
         self._authorization = authorization
         self._offloader = offloader
 
-    async def launch(self, submitted: Launch, principal: Principal) -> TaskRow:
+    async def launch(self, submitted: CommandSubmission, principal: Principal) -> TaskRow:
         """Creates a command. Raises BadRequest with the errors of its configuration; stores nothing if there are."""
         if submitted.template:
             raise BadRequest("templates are not supported yet; put the fields into the configuration")

@@ -13,7 +13,7 @@ from typing import IO
 
 from determined.context import check_archive, to_tgz
 from determined.errors import BadRequest, ContextError, NotFound
-from determined.link.stale_files import Entry
+from determined.link.stale_files import UnusedEntry
 from determined_master.offloading.threads import USER_FILES
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -97,7 +97,7 @@ class Blobs:
             _discard(file)
         return digest
 
-    def all(self) -> list[Entry]:
+    def all(self) -> list[UnusedEntry]:
         """Returns every blob and every unfinished upload. Only regular files with valid names. Blocking."""
         found = []
         with os.scandir(self.folder) as entries:
@@ -107,7 +107,7 @@ class Blobs:
                 with contextlib.suppress(FileNotFoundError):
                     if entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        found.append(Entry(entry.name, status.st_mtime, status.st_size))
+                        found.append(UnusedEntry(entry.name, status.st_mtime, status.st_size))
         return found
 
     def drop(self, name: str) -> None:

@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from determined_launch.out_of_space import is_out_of_space
-from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.notifications import Notifications
 
 logger = logging.getLogger(__name__)
 
-TICK_SECONDS = 5.0
 PROBE_NAME = ".write-probe"
 PROBE_BYTES = 64 << 10
 PROBE_BELOW_BYTES = 16 << 20
@@ -43,14 +40,13 @@ class StorageState:
 
 class StorageHealth:
     """Tracks whether the master can write, and since when it cannot. A failed write marks the data folder as full at
-    once. ``tick`` then tries a small write every few seconds and clears the mark when one succeeds."""
+    once. ``probe`` then tries a small write and clears the mark when it succeeds."""
 
     def __init__(
         self,
         data: Path,
         roots: Sequence[Path],
         clock: Clock,
-        notifications: Notifications,
         low_bytes: int,
         explain: Callable[[BaseException], str] = str,
     ) -> None:
@@ -58,15 +54,14 @@ class StorageHealth:
         self._data = data
         self._roots = [root for root in roots if root != data]
         self._clock = clock
-        self._notifications = notifications
         self._low_bytes = low_bytes
         self.failing_since: datetime | None = None
         self.is_damaged = False
         """The database has answered that its file is damaged."""
         self._explain = explain
         self._failure: Status = "full"
-        self.found = self._look()
-        self._published = [state.status for state in self.states]
+        self._measured = self._measure()
+        self._statuses = [state.status for state in self.states]
 
     @property
     def is_writable(self) -> bool:
@@ -75,7 +70,7 @@ class StorageHealth:
     @property
     def states(self) -> list[StorageState]:
         """Returns the data folder, then the checkpoint folders."""
-        data, *roots = self.found
+        data, *roots = self._measured
         return [data if self.is_writable else replace(data, status=self._failure), *roots]
 
     def note_damage(self, error: BaseException) -> None:
@@ -93,33 +88,37 @@ class StorageHealth:
             self.failing_since = self._clock.now()
             logger.error("cannot write to the disk of %s: %s; trials wait until it can be written", self._data, text)
 
-    async def tick(self) -> float:
-        """Checks all storages; tries a write if the last one failed or little space is left."""
-        before = self._published
-        if not self.is_writable or self.found[0].free_bytes < PROBE_BELOW_BYTES:
-            problem = await asyncio.to_thread(_probe, self._data)
-            if problem is not None:
-                self.note_failure(str(problem), is_out_of_space(problem))
-            elif self.failing_since is not None:
-                logger.warning("the disk of %s can be written again", self._data)
-                self.failing_since = None
-        self.found = await asyncio.to_thread(self._look)
-        self._published = [state.status for state in self.states]
-        if before != self._published:
-            for state in self.states:
-                log = logger.info if state.status == "up" else logger.warning
-                log(
-                    "storage %s: %s, %d of %d bytes free", state.path, state.status, state.free_bytes, state.total_bytes
-                )
-            self._notifications.publish({notifications.CLUSTER})
-        return TICK_SECONDS
+    @property
+    def needs_probe(self) -> bool:
+        """Returns True if the last write failed or little space is left."""
+        return not self.is_writable or self._measured[0].free_bytes < PROBE_BELOW_BYTES
 
-    def _look(self) -> Sequence[StorageState]:
-        found = [self._state("data", self._data)]
+    async def probe(self) -> None:
+        """Tries a small write, and notes whether the data folder can be written."""
+        problem = await asyncio.to_thread(_probe, self._data)
+        if problem is not None:
+            self.note_failure(str(problem), is_out_of_space(problem))
+        elif self.failing_since is not None:
+            logger.warning("the disk of %s can be written again", self._data)
+            self.failing_since = None
+
+    async def measure(self) -> bool:
+        """Measures the free space of all storages. Returns True if a status differs from the last measurement's."""
+        self._measured = await asyncio.to_thread(self._measure)
+        before, self._statuses = self._statuses, [state.status for state in self.states]
+        return before != self._statuses
+
+    def log_states(self) -> None:
+        for state in self.states:
+            log = logger.info if state.status == "up" else logger.warning
+            log("storage %s: %s, %d of %d bytes free", state.path, state.status, state.free_bytes, state.total_bytes)
+
+    def _measure(self) -> Sequence[StorageState]:
+        states = [self._state("data", self._data)]
         for number, root in enumerate(self._roots, 1):
             with suppress(OSError):  # missing so far, or not local
-                found.append(self._state(f"checkpoints-{number}", root))
-        return found
+                states.append(self._state(f"checkpoints-{number}", root))
+        return states
 
     def _state(self, name: str, path: Path) -> StorageState:
         usage = shutil.disk_usage(path)

@@ -24,14 +24,14 @@ MAX_EXAMINED = 5_000
 _PUNCTUATION = "()[],.:;"
 
 
-class Found(NamedTuple):
+class EventPage(NamedTuple):
     """``next`` is the value of ``before`` for the next page; None on the last page."""
 
     rows: list[EventRow]
     next: int | None
 
 
-async def search(session: ReadSession, wanted: Selection, text: str, *, before: int | None, limit: int) -> Found:
+async def search(session: ReadSession, wanted: Selection, text: str, *, before: int | None, limit: int) -> EventPage:
     """Returns events whose sentence, actor, kind or target contain every word of ``text``, newest first.
 
     A page may hold fewer than ``limit`` events although there is a next one. Raises BadRequest for too many words.
@@ -46,12 +46,12 @@ async def search(session: ReadSession, wanted: Selection, text: str, *, before: 
         rows = await repository.page(session, wanted, before=before, most=limit + 1, conditions=conditions)
         found += [row for row in rows if _contains(row, words)]
         if len(found) > limit:
-            return Found(found[:limit], found[limit - 1].id)
+            return EventPage(found[:limit], found[limit - 1].id)
         if len(rows) <= limit:
-            return Found(found, None)
+            return EventPage(found, None)
         examined += len(rows)
         before = rows[-1].id
-    return Found(found, before)
+    return EventPage(found, before)
 
 
 def _contains(row: EventRow, words: Sequence[str]) -> bool:

@@ -30,7 +30,7 @@ class Result(NamedTuple):
     """Empty on success."""
 
 
-class Selected:
+class IdSelection:
     """Experiments that are selected by id, of a project or (0) of any."""
 
     def __init__(

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository, repository
-from determined_master.experiment_index.column_names import OWN, STATISTICS, Kind, Listed, Statistic, Type
+from determined_master.experiment_index.column_names import OWN, STATISTICS, Kind, ListedColumn, Statistic, Type
 from determined_master.experiment_index.filter_sql import listed
 from determined_master.experiment_index.search import known, project_of
 
@@ -14,15 +14,15 @@ STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
 
 async def page(
     session: ReadSession, query: str, kind: Kind | None, limit: int | None, project_id: int | None
-) -> tuple[list[Listed], int]:
+) -> tuple[list[ListedColumn], int]:
     """The experiment's own columns first; every experiment has a value of these."""
     project = project_of(project_id)
-    own: list[Listed] = []
+    own: list[ListedColumn] = []
     if kind in (None, "experiment"):
         count = await repository.count(session, listed(project, archived=True), ())
         word = query.lower()
         named = [one for one in OWN.values() if word in one.name.lower() or word in one.display_name.lower()]
-        own = [Listed(one.name, "experiment", one.type, count) for one in named]
+        own = [ListedColumn(one.name, "experiment", one.type, count) for one in named]
     if kind == "experiment":
         return own[:limit], len(own)
     kinds = STORED if kind is None else (kind,)
@@ -44,7 +44,7 @@ async def every(session: ReadSession, project_id: int) -> list[tuple[Kind, str, 
     return found
 
 
-def _typed(one: Listed) -> Listed:
+def _typed(one: ListedColumn) -> ListedColumn:
     if one.kind != "metric":
         return one
     statistic: Statistic = "last" if one.column.endswith(".last") else "mean"

@@ -50,7 +50,7 @@ OWN: dict[str, Own] = {
 
 
 @dataclass(frozen=True)
-class Named:
+class ColumnName:
     """A column that is stored in ``column_names``; of a metric one of its statistics."""
 
     column: str
@@ -62,7 +62,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedColumn:
     """A column with values, and the number of experiments that have one."""
 
     column: str
@@ -71,21 +71,21 @@ class Listed:
     count: int
 
 
-def readings(column: str) -> list[Named]:
+def readings(column: str) -> list[ColumnName]:
     """Returns the possible meanings of ``column``, most likely first; a metric's group may be called ``hp`` too."""
-    found: list[Named] = []
+    found: list[ColumnName] = []
     if column.startswith("hp."):
-        found.append(Named(column, "hyperparameter", column))
+        found.append(ColumnName(column, "hyperparameter", column))
     elif column.startswith("config."):
-        found.append(Named(column, "config", column))
+        found.append(ColumnName(column, "config", column))
     name, _, statistic = column.rpartition(".")
     for known in STATISTICS:
         if statistic == known and "." in name:
-            found.append(Named(column, "metric", name, known))
+            found.append(ColumnName(column, "metric", name, known))
     return found
 
 
-def bare_readings(column: str) -> list[Named]:
+def bare_readings(column: str) -> list[ColumnName]:
     """Returns the possible meanings of a name as lists and charts show it, most likely first.
 
     That is a hyperparameter without its prefix, else a metric: of validation, else of training.
@@ -94,11 +94,11 @@ def bare_readings(column: str) -> list[Named]:
     ['hp.lr', 'validation.lr', 'training.lr']
     """
     name, _, statistic = column.rpartition(".")
-    found = [Named(column, "hyperparameter", f"hp.{column}")]
+    found = [ColumnName(column, "hyperparameter", f"hp.{column}")]
     for group in ("validation", "training"):
-        found.append(Named(column, "metric", f"{group}.{column}", metric=column))
-        found += [Named(column, "metric", f"{group}.{name}", known) for known in STATISTICS if statistic == known]
-    found.append(Named(column, "metric", column))
+        found.append(ColumnName(column, "metric", f"{group}.{column}", metric=column))
+        found += [ColumnName(column, "metric", f"{group}.{name}", known) for known in STATISTICS if statistic == known]
+    found.append(ColumnName(column, "metric", column))
     return found
 
 

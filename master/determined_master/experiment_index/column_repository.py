@@ -7,7 +7,7 @@ from sqlalchemy import String, column, func, select, values
 
 from determined_master.db.models import ColumnCountRow, ColumnNameRow
 from determined_master.db.session import ReadSession
-from determined_master.experiment_index.column_names import STATISTICS, Kind, Listed, Type
+from determined_master.experiment_index.column_names import STATISTICS, Kind, ListedColumn, Type
 
 N, C = ColumnNameRow, ColumnCountRow
 _SUFFIXES = [
@@ -36,7 +36,7 @@ async def every_name(session: ReadSession, limit: int) -> Sequence[tuple[str, st
 
 async def page(
     session: ReadSession, *, query: str, kinds: Collection[Kind], project_id: int, limit: int | None, offset: int = 0
-) -> tuple[list[Listed], int]:
+) -> tuple[list[ListedColumn], int]:
     """Returns the columns of the kinds whose name contains ``query``, by kind and name, and their total number."""
     suffix = values(column("kind", String), column("suffix", String), column("place", String), name="suffixes")
     suffixes = suffix.data(_SUFFIXES).cte("suffixes")
@@ -55,7 +55,7 @@ async def page(
         found = found.where(whole.icontains(query, autoescape=True))
     total = (await session.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
     ordered = found.order_by(N.kind, N.name, suffixes.c.place).offset(offset).limit(limit)
-    return [Listed(*row) for row in (await session.execute(ordered)).all()], total
+    return [ListedColumn(*row) for row in (await session.execute(ordered)).all()], total
 
 
 async def every_stored(session: ReadSession, kinds: Collection[Kind], project_id: int) -> list[tuple[Kind, str, Type]]:

@@ -57,7 +57,7 @@ _MAY_BE_EMPTY = frozenset({"description", "resourcePool", "searcherMetric", "fai
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredColumn:
     """A column that is stored in ``column_values``."""
 
     name_id: int
@@ -73,7 +73,7 @@ class Stored:
         return {"last": value.number, "min": value.minimum, "max": value.maximum, "mean": value.mean}[self.statistic]
 
 
-Known = Mapping[str, Stored | str]
+Known = Mapping[str, StoredColumn | str]
 """Column → where it is stored, or the name again for an experiment's own column."""
 
 
@@ -240,7 +240,7 @@ def _with(states: Collection[AllocationState]) -> Select[Any]:
     )
 
 
-def _having(stored: Stored, operator: str, field: Field) -> Select[Any]:
+def _having(stored: StoredColumn, operator: str, field: Field) -> Select[Any]:
     """Returns experiments whose stored value meets the condition."""
     value = aliased(ColumnValueRow)
     figure = stored.figure(value)

@@ -1,15 +1,11 @@
-"""Keeps the experiment index up to date in small transactions, less often where updates are expensive."""
+"""Updates the experiment index in small transactions, less often where updates are expensive."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from functools import partial
-
-from sqlalchemy.exc import OperationalError
 
 from determined.config.masking import without_secrets
-from determined.link.isolation import Isolation
 from determined_master import notifications
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
 from determined_master.db.session import Database, WriteSession, notify
@@ -38,48 +34,38 @@ class Indexer:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._not_before: dict[int, float] = {}
-        self._one_at_a_time = asyncio.Lock()
-        self._items = Isolation("columns", logger)
+        self.one_at_a_time = asyncio.Lock()
+        """Held by whoever updates."""
 
-    async def catch_up(self, *, at_once: bool = False) -> float | None:
-        """Updates all stale experiments that are due. Returns the seconds until the next one is due."""
-        async with self._one_at_a_time:
-            async with self._database.read() as session:
-                stale = await index_repository.stale(session)
-            now = time.monotonic()
-            self._not_before = {i: due for i, due in self._not_before.items() if due > now}
-            ready = [i for i in stale if at_once or i not in self._not_before]
-            due = [i for i in ready if at_once or self._items.is_due("experiment", i)]
-            for experiment_id in await self._large(due):
-                await self._items.run("experiment", experiment_id, partial(self._update_large, experiment_id))
-                due = [i for i in due if i != experiment_id]
-            while due:
-                start = time.monotonic()
-                try:
-                    due = await self._batch(due)
-                except Exception as error:
-                    first, due = due[0], due[1:]
-                    with self._items.attempt("experiment", first):
-                        await self._batch([first])
-                    if isinstance(error, OperationalError) and not self._items.is_due("experiment", first):
-                        raise  # an error of the database concerns every experiment: the loop backs off
-                # Sleeps as long as the lock was held, so that other writers get it.
-                await asyncio.sleep(time.monotonic() - start if due else 0)
-            held_back = [self._not_before[i] for i in stale if i in self._not_before]
-        left = max(0.0, min(held_back) - time.monotonic()) if held_back else None
-        return self._items.soonest(left)
+    async def stale(self) -> Sequence[int]:
+        """Returns the ids of the experiments whose values may have changed."""
+        async with self._database.read() as session:
+            return await index_repository.stale(session)
 
-    async def _large(self, due: Sequence[int]) -> list[int]:
+    def without_held_back(self, stale: Sequence[int]) -> list[int]:
+        """Returns the experiments whose last update was long enough ago."""
+        now = time.monotonic()
+        self._not_before = {i: due for i, due in self._not_before.items() if due > now}
+        return [i for i in stale if i not in self._not_before]
+
+    def seconds_left(self, stale: Sequence[int]) -> float | None:
+        """Returns the seconds until the first of the experiments that are held back is due; None without one."""
+        held_back = [self._not_before[i] for i in stale if i in self._not_before]
+        return max(0.0, min(held_back) - time.monotonic()) if held_back else None
+
+    async def large(self, due: Sequence[int]) -> list[int]:
+        """Returns those of the experiments whose values do not fit into one transaction."""
         async with self._database.read() as session:
             return [i for i in due if await index_repository.is_large(session, i)]
 
-    async def _update_large(self, experiment_id: int) -> None:
+    async def update_large(self, experiment_id: int) -> None:
+        """Updates one experiment, in transactions of a lot each."""
         start = time.monotonic()
         count = await large_experiments.update(self._database, experiment_id)
         rest = min(MAX_HOLD_BACK_SECONDS, SHARE * (time.monotonic() - start))
         self._not_before[experiment_id] = time.monotonic() + max(rest, count / VALUES_A_SECOND)
 
-    async def _batch(self, due: list[int]) -> list[int]:
+    async def update_batch(self, due: list[int]) -> list[int]:
         """Updates a batch of experiments and returns the rest of ``due``."""
         taken: list[tuple[int, int, float]] = []
         async with self._database.write() as session:

@@ -23,7 +23,7 @@ MARKS_A_LOT = 5000
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _UpdatePlan:
     row: ExperimentRow
     of_all: Totals
     found: Sources
@@ -64,7 +64,7 @@ async def _take_marks(database: Database, experiment_id: int) -> bool:
         return await index_repository.move_marks(session, experiment_id, MARKS_A_LOT) < MARKS_A_LOT
 
 
-async def _planned(session: ReadSession, experiment_id: int) -> _Plan | None:
+async def _planned(session: ReadSession, experiment_id: int) -> _UpdatePlan | None:
     row = await index_repository.experiment(session, experiment_id)
     if row is None:
         return None
@@ -85,7 +85,7 @@ async def _planned(session: ReadSession, experiment_id: int) -> _Plan | None:
         return new, _in_lots(Changes.between(old, new))
 
     new, lots = await asyncio.to_thread(compared)
-    return _Plan(row, of_all, found, lots, project_id, len(new), known is None)
+    return _UpdatePlan(row, of_all, found, lots, project_id, len(new), known is None)
 
 
 def _in_lots(changes: Changes) -> list[Changes]:
@@ -94,7 +94,7 @@ def _in_lots(changes: Changes) -> list[Changes]:
     return lots + [Changes(gone=list(some)) for some in batched(changes.gone, VALUES_A_LOT)]
 
 
-async def _finish(session: WriteSession, plan: _Plan) -> bool:
+async def _finish(session: WriteSession, plan: _UpdatePlan) -> bool:
     """Stores the summary. Returns False if the values are still to be stored, in the project to which it has moved."""
     row = await index_repository.experiment(session, plan.row.id)
     if row is None:

@@ -31,7 +31,15 @@ from determined_master.db.models import (
 )
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index.cell_values import Value, cell
-from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, from_, listed, own, shown_state
+from determined_master.experiment_index.filter_sql import (
+    Condition,
+    Conditions,
+    StoredColumn,
+    from_,
+    listed,
+    own,
+    shown_state,
+)
 from determined_master.experiment_index.filters import SortKey
 
 E, S, U, V = ExperimentRow, ExperimentSummaryRow, UserRow, ColumnValueRow
@@ -87,11 +95,11 @@ async def shown(session: ReadSession, experiment_ids: Sequence[int]) -> list[Lis
 
 
 async def cells(
-    session: ReadSession, columns: dict[str, Stored], experiment_ids: Sequence[int]
+    session: ReadSession, columns: dict[str, StoredColumn], experiment_ids: Sequence[int]
 ) -> dict[int, dict[str, float | str | bool | None]]:
     """Returns each experiment's value of each column; null if it has none."""
     name_ids = {stored.name_id for stored in columns.values()}
-    query: Any = select(V.experiment_id, V.name_id, V.number, V.text, V.minimum, V.maximum, V.mean).where(
+    query: Any = select(V.experiment_id, V.name_id, *(getattr(V, name) for name in Value.__slots__)).where(
         V.name_id.in_(name_ids), V.experiment_id.in_(experiment_ids)
     )
     rows = (await session.execute(query)).all() if columns else []
@@ -102,20 +110,20 @@ async def cells(
     }
 
 
-def _of(stored: Stored, value: Value | None) -> float | str | bool | None:
+def _of(stored: StoredColumn, value: Value | None) -> float | str | bool | None:
     if value is None:
         return None
     return cell(value) if stored.statistic == "last" else stored.figure_of(value)
 
 
 async def groups(
-    session: ReadSession, where: Sequence[Condition], columns: Collection[str], by: Stored | str, now: datetime
+    session: ReadSession, where: Sequence[Condition], columns: Collection[str], by: StoredColumn | str, now: datetime
 ) -> Sequence[tuple[float | None, str | None, int]]:
     """Returns number, word and count of each group, largest first; missing values form a group too."""
     source: Any = from_(columns)
     number: Any = None
     word: Any = None
-    if isinstance(by, Stored):
+    if isinstance(by, StoredColumn):
         value = aliased(V)
         source = source.outerjoin(value, and_(value.name_id == by.name_id, value.experiment_id == E.id))
         number, word = by.figure(value), value.text if by.statistic == "last" else None
@@ -144,11 +152,11 @@ def _as(
 
 
 async def words(
-    session: ReadSession, by: Stored | str, where: Sequence[Condition], query: str, limit: int, now: datetime
+    session: ReadSession, by: StoredColumn | str, where: Sequence[Condition], query: str, limit: int, now: datetime
 ) -> Sequence[str]:
     """Returns distinct words of a column in order."""
     word: Any
-    if isinstance(by, Stored):
+    if isinstance(by, StoredColumn):
         word = V.text
         found = select(word.label("word")).where(V.name_id == by.name_id, word.is_not(None))
     elif by == "tags":

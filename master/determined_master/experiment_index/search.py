@@ -13,7 +13,7 @@ from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository as catalogue
 from determined_master.experiment_index import filters, repository
 from determined_master.experiment_index.column_names import OWN, STATISTICS, bare_readings, readings
-from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, listed
+from determined_master.experiment_index.filter_sql import Condition, Conditions, StoredColumn, listed
 from determined_master.experiment_index.repository import ListedExperiment
 from determined_master.json_numbers import outward
 
@@ -33,7 +33,7 @@ class Question:
     show_archived: bool = False
 
 
-class Found(NamedTuple):
+class ListPage(NamedTuple):
     total: int
     rows: list[tuple[ListedExperiment, Cells]]
     unknown: list[str]
@@ -49,19 +49,21 @@ class Search:
         self._order = filters.parse_sort(question.sort)
         self._project_id = project_of(question.project_id)
         self._archived = question.show_archived or self._filter.show_archived
-        self._known: dict[str, Stored | str] = {}
+        self._known: dict[str, StoredColumn | str] = {}
 
-    async def page(self, columns: Sequence[str], offset: int, limit: int, only: Collection[int] | None = None) -> Found:
+    async def page(
+        self, columns: Sequence[str], offset: int, limit: int, only: Collection[int] | None = None
+    ) -> ListPage:
         """With ``only`` the page is of these experiments; the total is of all that are found."""
         unknown = await self._look_up(columns)
         total = await self.total()
         found = await self.ids(offset=offset, limit=limit, only=only)
         shown = await repository.shown(self._session, found)
-        stored = {c: s for c in columns if isinstance(s := self._known.get(c), Stored)}
+        stored = {c: s for c in columns if isinstance(s := self._known.get(c), StoredColumn)}
         cells = await repository.cells(self._session, stored, found)
         none = {column: None for column in columns if column in unknown}
         rows = [(row, none | outward(cells[row.experiment.id])) for row in shown]
-        return Found(total, rows, unknown)
+        return ListPage(total, rows, unknown)
 
     async def total(self) -> int:
         await self._look_up()
@@ -107,16 +109,16 @@ class Search:
         return BadRequest(f"there is no column {column[:100]!r}{hint}")
 
 
-async def known(session: ReadSession, columns: Collection[str]) -> dict[str, Stored | str]:
+async def known(session: ReadSession, columns: Collection[str]) -> dict[str, StoredColumn | str]:
     """Returns the known columns."""
-    found: dict[str, Stored | str] = {column: column for column in columns if column in OWN}
+    found: dict[str, StoredColumn | str] = {column: column for column in columns if column in OWN}
     meant = {column: [*readings(column), *bare_readings(column)] for column in columns if column not in OWN}
     names = {reading.name for of_one in meant.values() for reading in of_one}
     ids = await catalogue.named(session, names) if names else {}
     for column, of_one in meant.items():
         for reading in of_one:
             if (reading.kind, reading.name) in ids:
-                found[column] = Stored(ids[reading.kind, reading.name], reading.statistic, reading.metric)
+                found[column] = StoredColumn(ids[reading.kind, reading.name], reading.statistic, reading.metric)
                 break
     return found
 

@@ -297,7 +297,7 @@ _ROWS = table_of(ExperimentRow)
 _PASS_EVENTS: Prepared[int] = Prepared(
     update(_ROWS)
     .where(
-        _ROWS.c.id == bindparam("of_id"),
+        _ROWS.c.id == bindparam("experiment"),
         _ROWS.c.searcher_cursor == bindparam("from_cursor"),
         _ROWS.c.state == bindparam("in_state"),
     )
@@ -310,7 +310,7 @@ async def pass_events(
     session: WriteSession, experiment_id: int, at: SearchPosition, *, searcher_cursor: int, progress: float
 ) -> bool:
     """Stores that a search has processed events and wants nothing. Returns False if it is no longer ``at``."""
-    values = {"of_id": experiment_id, "from_cursor": at.cursor, "in_state": at.state}
+    values = {"experiment": experiment_id, "from_cursor": at.cursor, "in_state": at.state}
     values |= {"to_cursor": searcher_cursor, "to_progress": progress}
     if not await _PASS_EVENTS.rows(session, **values):
         return False

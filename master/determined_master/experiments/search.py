@@ -77,7 +77,7 @@ class Decision:
     progress: float
 
 
-class Following(NamedTuple):
+class SearchStep(NamedTuple):
     """What a search did in the transaction that stored its events."""
 
     created: list[TrialRow]
@@ -132,7 +132,7 @@ class Search:
         if is_applied and not at.state.is_stopping:
             self.kept.put(experiment_id, kept)
 
-    async def follow(self, session: WriteSession, row: ExperimentRow) -> Following | None:
+    async def follow(self, session: WriteSession, row: ExperimentRow) -> SearchStep | None:
         """Processes the events of an experiment in the transaction that has stored them.
 
         Returns None where that is left to the loop: there are many events, the method runs in a task, or it fails,
@@ -156,7 +156,7 @@ class Search:
         after_commit(session, partial(self.kept.put, row.id, kept))
         if decision.cursor < view.cursor:
             return None
-        return Following(created, all(isinstance(action, Create | Keep) for action in decision.actions))
+        return SearchStep(created, all(isinstance(action, Create | Keep) for action in decision.actions))
 
     async def _pass(
         self,

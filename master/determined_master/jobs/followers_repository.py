@@ -35,7 +35,7 @@ _IS_MISPLACED = and_(
 )
 
 
-class Misplaced(NamedTuple):
+class MisplacedAllocation(NamedTuple):
     """An allocation that is in another pool than its job, and was not asked to end."""
 
     allocation_id: str
@@ -45,7 +45,7 @@ class Misplaced(NamedTuple):
     is_pending: bool
 
 
-class Behind(NamedTuple):
+class JobsBehind(NamedTuple):
     """Jobs whose allocations have not all followed them."""
 
     in_place: list[str]
@@ -94,7 +94,7 @@ async def _copy(session: WriteSession, some: Select[str]) -> int:
 _COPIES = (AllocationRow.priority, AllocationRow.submitted_at)
 
 
-async def behind(session: ReadSession) -> Behind:
+async def behind(session: ReadSession) -> JobsBehind:
     found = await session.execute(
         select(JobRow.id, func.max(case((_LAGS_BEHIND, 1), else_=0)), func.max(case((_IS_MISPLACED, 1), else_=0)))
         .join(TaskRow, TaskRow.job_id == JobRow.id)
@@ -104,10 +104,12 @@ async def behind(session: ReadSession) -> Behind:
         .order_by(JobRow.id)
     )
     rows = found.all()
-    return Behind([row[0] for row in rows if row[1]], [row[0] for row in rows if row[2]])
+    return JobsBehind([row[0] for row in rows if row[1]], [row[0] for row in rows if row[2]])
 
 
-async def misplaced(session: ReadSession, job_ids: Sequence[str], among: Sequence[str] = ()) -> list[Misplaced]:
+async def misplaced(
+    session: ReadSession, job_ids: Sequence[str], among: Sequence[str] = ()
+) -> list[MisplacedAllocation]:
     """Returns a lot of the misplaced allocations of jobs. Those that wait come first: otherwise they would be
     placed on the slots that the others leave. ``among``: only of these."""
     query = (
@@ -119,7 +121,7 @@ async def misplaced(session: ReadSession, job_ids: Sequence[str], among: Sequenc
     rows = [*await session.execute(query.where(_IS_PENDING).limit(MISPLACED_A_LOT))]
     if len(rows) < MISPLACED_A_LOT:
         rows += await session.execute(query.where(~_IS_PENDING).limit(MISPLACED_WITH_SLOTS_A_LOT))
-    return [Misplaced(id_, pool, to, state is AllocationState.PENDING) for id_, pool, to, state in rows]
+    return [MisplacedAllocation(id_, pool, to, state is AllocationState.PENDING) for id_, pool, to, state in rows]
 
 
 async def misplaced_waiting(session: ReadSession, job_id: str) -> Sequence[str]:
@@ -129,7 +131,7 @@ async def misplaced_waiting(session: ReadSession, job_id: str) -> Sequence[str]:
     return (await session.scalars(query)).all()
 
 
-def may_be_more(found: Sequence[Misplaced]) -> bool:
+def may_be_more(found: Sequence[MisplacedAllocation]) -> bool:
     """Returns True if ``found`` is a whole lot."""
     waiting = sum(each.is_pending for each in found)
     return waiting == MISPLACED_A_LOT or len(found) - waiting == MISPLACED_WITH_SLOTS_A_LOT

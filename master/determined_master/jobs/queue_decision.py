@@ -28,7 +28,7 @@ class QueueChange:
 
 
 @dataclass(frozen=True)
-class Changed:
+class JobChange:
     """What has changed of one job, or would change."""
 
     job_id: str
@@ -62,7 +62,7 @@ class QueueRules:
 class QueueDecision:
     """What is to be stored."""
 
-    done: list[Changed] = field(default_factory=list)
+    done: list[JobChange] = field(default_factory=list)
     problems: list[ApiError] = field(default_factory=list)
     values: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     """New columns by job, also of jobs that make room for others."""
@@ -137,7 +137,7 @@ class _Deciding:
         if change.ahead_of or change.behind_of:
             passed = self._past(name, change.ahead_of or change.behind_of, is_ahead=bool(change.ahead_of))
             fields.append("position")
-        self.decision.done.append(Changed(name, tuple(fields), passed))
+        self.decision.done.append(JobChange(name, tuple(fields), passed))
 
     def _to_priority(self, name: str, priority: int) -> None:
         place = self._places[name]

@@ -11,6 +11,7 @@ from determined.states import AllocationState, ExperimentState, TaskKind
 from determined_master.db.models import AllocationRow, ExperimentRow, JobRow, ProjectRow, TaskRow, UserRow
 from determined_master.db.models.base import to_micros
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.named_columns import columns_of
 from determined_master.jobs.queue_order import QueuedJob
 
 LIVE = [s for s in AllocationState if s.is_live]
@@ -71,24 +72,27 @@ async def queue(session: ReadSession, pool: str) -> list[JobEntry]:
     )
     query = (
         select(
-            JobRow.id,
-            JobRow.pool,
-            JobRow.priority,
-            JobRow.weight,
-            JobRow.position,
-            live.c.kind,
-            live.c.user_id,
-            UserRow.username,
-            live.c.experiment_id,
-            live.c.task_id,
-            func.coalesce(ExperimentRow.name, live.c.description),
-            func.coalesce(ExperimentRow.start_time, live.c.created_at),
-            ExperimentRow.progress,
-            func.coalesce(ProjectRow.workspace_id, live.c.workspace_id, 1),
-            live.c.requested,
-            live.c.allocated,
-            live.c.waiting,
-            live.c.running,
+            *columns_of(
+                JobEntry,
+                job_id=JobRow.id,
+                pool=JobRow.pool,
+                priority=JobRow.priority,
+                weight=JobRow.weight,
+                position=JobRow.position,
+                kind=live.c.kind,
+                user_id=live.c.user_id,
+                username=UserRow.username,
+                experiment_id=live.c.experiment_id,
+                task_id=live.c.task_id,
+                name=func.coalesce(ExperimentRow.name, live.c.description),
+                submitted_at=func.coalesce(ExperimentRow.start_time, live.c.created_at),
+                progress=ExperimentRow.progress,
+                workspace_id=func.coalesce(ProjectRow.workspace_id, live.c.workspace_id, 1),
+                requested_slots=live.c.requested,
+                allocated_slots=live.c.allocated,
+                waiting=live.c.waiting,
+                running=live.c.running,
+            )
         )
         .join(live, live.c.job_id == JobRow.id)
         .join(UserRow, UserRow.id == live.c.user_id)

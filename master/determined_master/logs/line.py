@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     task_id: str
     log: str
     timestamp: datetime

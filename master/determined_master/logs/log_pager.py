@@ -17,7 +17,7 @@ PAGE = 1000
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogQuestion:
     selection: Selection
     expression: str = ""
     before: int | None = None
@@ -47,7 +47,7 @@ class _Walk:
     scanned_to: int | None
 
 
-async def page(session: ReadSession, matchers: Matchers, task_id: str, asked: Asked) -> Page:
+async def page(session: ReadSession, matchers: Matchers, task_id: str, asked: LogQuestion) -> Page:
     """Returns a page. Raises BadRequest for an expression that is invalid or takes too long."""
     async with _matching(matchers, asked.expression) as match:
         if asked.around is not None:
@@ -77,7 +77,7 @@ async def _matching(matchers: Matchers, expression: str) -> AsyncIterator[Matche
 async def _walk(
     session: ReadSession,
     task_id: str,
-    asked: Asked,
+    asked: LogQuestion,
     match: Matcher | None,
     *,
     after: int | None = None,
@@ -104,7 +104,7 @@ async def _walk(
 async def _search(
     session: ReadSession,
     task_id: str,
-    asked: Asked,
+    asked: LogQuestion,
     match: Matcher,
     after: int | None,
     before: int | None,

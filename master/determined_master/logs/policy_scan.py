@@ -12,7 +12,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.session import ReadSession
 from determined_master.logs import policy_match_repository as repository
-from determined_master.logs.line import Line
+from determined_master.logs.line import LogLine
 from determined_master.logs.policies import SECONDS_A_BATCH, AttemptPolicies, Policy
 from determined_master.logs.policy_match_repository import Attempt
 
@@ -21,7 +21,7 @@ MAX_ATTEMPTS = 4096
 
 
 @dataclass(frozen=True)
-class _Searched:
+class _SearchedLines:
     """``found``: index of a line and the policy that it matches first. ``is_off``: searching took too long."""
 
     found: list[tuple[int, Policy]]
@@ -37,13 +37,13 @@ class PolicyScan:
         self._attempts: OrderedDict[str, tuple[Attempt, AttemptPolicies] | None] = OrderedDict()
         """By allocation id; None for what has no policies: a command, or a trial that has ended."""
         self._topics: set[str] = set()
-        self._searched: dict[int, _Searched] = {}
+        self._searched: dict[int, _SearchedLines] = {}
         """What was searched before the transaction, by the id of the first of the lines, which are the caller's."""
 
-    async def searches(self, session: ReadSession, batches: Sequence[Sequence[Line]]) -> Callable[[], None]:
+    async def searches(self, session: ReadSession, batches: Sequence[Sequence[LogLine]]) -> Callable[[], None]:
         """Returns work for a thread, before the transaction that stores these lines: it searches them, which may take
         long, for the policies of their attempts. ``lines_after`` only records what it has found."""
-        runs: list[tuple[list[Line], AttemptPolicies]] = []
+        runs: list[tuple[list[LogLine], AttemptPolicies]] = []
         known: dict[tuple[str, str | None], list[Policy]] = {}
         for lines in batches:
             for key, some in groupby(lines, key=_attempt_of):
@@ -54,11 +54,11 @@ class PolicyScan:
                     runs.append((list(some), AttemptPolicies(list(known[key]))))
         return partial(self._search, runs)
 
-    def _search(self, runs: Sequence[tuple[list[Line], AttemptPolicies]]) -> None:
+    def _search(self, runs: Sequence[tuple[list[LogLine], AttemptPolicies]]) -> None:
         self._searched = {}
         for lines, remaining in runs:
             found = list(remaining.matches(line.log for line in lines))
-            self._searched[id(lines[0])] = _Searched(found, is_off=remaining.is_off)
+            self._searched[id(lines[0])] = _SearchedLines(found, is_off=remaining.is_off)
 
     async def _open(self, session: ReadSession, task_id: str, allocation_id: str | None) -> list[Policy]:
         """Returns the policies of an attempt that may not have matched yet."""
@@ -80,9 +80,9 @@ class PolicyScan:
         topics, self._topics = self._topics, set()
         return topics
 
-    def lines_after(self, connection: Connection, lines: Sequence[Line]) -> list[Line]:
+    def lines_after(self, connection: Connection, lines: Sequence[LogLine]) -> list[LogLine]:
         """Records matches. Returns lines of the master about what follows, to be stored after ``lines``."""
-        added: list[Line] = []
+        added: list[LogLine] = []
         for (task_id, allocation_id), some in groupby(lines, key=_attempt_of):
             found = self._policies(connection, task_id, allocation_id)
             if found is not None and found[1].open and not found[1].is_off:
@@ -90,8 +90,8 @@ class PolicyScan:
         return added
 
     def _scan(
-        self, connection: Connection, attempt: Attempt, policies: AttemptPolicies, lines: Sequence[Line]
-    ) -> list[Line]:
+        self, connection: Connection, attempt: Attempt, policies: AttemptPolicies, lines: Sequence[LogLine]
+    ) -> list[LogLine]:
         now = self._clock.now()
         added: list[str] = []
         searched = self._searched.pop(id(lines[0]), None)
@@ -114,9 +114,11 @@ class PolicyScan:
                 "the rest of this attempt is not compared. Simplify the patterns"
             )
             self._topics.add(notifications.EVENTS)
-        return [Line(attempt.task_id, text, now, "WARNING", attempt.allocation_id, source="master") for text in added]
+        return [
+            LogLine(attempt.task_id, text, now, "WARNING", attempt.allocation_id, source="master") for text in added
+        ]
 
-    async def may_match(self, session: ReadSession, lines: Sequence[Line]) -> bool:
+    async def may_match(self, session: ReadSession, lines: Sequence[LogLine]) -> bool:
         """Returns True if one of the lines of a container may match a policy of its attempt. Records nothing."""
         if not lines or lines[0].allocation_id is None:
             return False
@@ -142,5 +144,5 @@ class PolicyScan:
         return self._attempts[allocation_id]
 
 
-def _attempt_of(line: Line) -> tuple[str, str | None]:
+def _attempt_of(line: LogLine) -> tuple[str, str | None]:
     return line.task_id, line.allocation_id

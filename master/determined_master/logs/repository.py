@@ -14,7 +14,7 @@ from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.statements.bulk_insert import copy_rows
 from determined_master.db.statements.row_changes import delete_rows, insert_rows
 from determined_master.logs.error_lines import is_error
-from determined_master.logs.line import Line
+from determined_master.logs.line import LogLine
 
 _L = table_of(LogRow)
 MAX_PAGE_CHARACTERS = 256 * 1024
@@ -167,7 +167,7 @@ async def add_lines(session: WriteSession, values: Sequence[dict[str, Any]]) -> 
 
 def warn(connection: Connection, task_id: str, allocation_id: str | None, text: str, now: datetime) -> None:
     """Adds a warning of the master to a task's log. Runs in the group-commit writer's thread."""
-    line = Line(task_id, text, now, "WARNING", allocation_id, source="master")
+    line = LogLine(task_id, text, now, "WARNING", allocation_id, source="master")
     insert_lines(connection, [line.values() | {"is_error": False}])
 
 

@@ -12,7 +12,7 @@ from determined_master.clock import Clock
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.logs import repository
 from determined_master.logs.error_lines import is_error
-from determined_master.logs.line import Line
+from determined_master.logs.line import LogLine
 from determined_master.logs.policy_scan import PolicyScan
 
 QUICK_LINES, QUICK_CHARACTERS = 16, 4096
@@ -24,7 +24,7 @@ class Lines:
     output."""
 
     task_id: str
-    lines: Sequence[Line]
+    lines: Sequence[LogLine]
     agent_id: str | None = None
     container_id: str | None = None
     start: int = 0
@@ -79,5 +79,5 @@ class LogStore:
         return True
 
 
-def _rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
+def _rows(lines: Sequence[LogLine]) -> list[dict[str, Any]]:
     return [line.values() | {"is_error": is_error(line.level, line.log)} for line in lines]

@@ -5,28 +5,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from determined_master import notifications
-from determined_master.loops import job_followers, loop
+from determined_master.loops import job_followers, loop, packing
 from determined_master.loops import schedule as schedules
 from determined_master.loops.agents import AgentLoop
 from determined_master.loops.checkpoint_removal import CheckpointRemoval
+from determined_master.loops.columns import ColumnLoop
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
 from determined_master.loops.departures import DepartureLoop
 from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.job_followers import JobFollowers
+from determined_master.loops.packing import PackingLoop
 from determined_master.loops.providers import ProviderLoop
 from determined_master.loops.retention import Retention
 from determined_master.loops.schedule import ScheduleLoop
 from determined_master.loops.search_tasks import SearchTasks
 from determined_master.loops.searches import SearchLoop
+from determined_master.loops.storage import StorageLoop
 from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trial_states import TrialStates
 from determined_master.loops.trials import TrialLoop
-from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.notifications import Notifications
 from determined_master.wiring.services import Services
-
-PACKING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ def work_loops(services: Services) -> list[Loop]:
     database, clock, allocations = services.database, services.clock, services.allocations
     schedule = ScheduleLoop(services.managers, is_draining=services.draining.is_set)
     wakes = notifications
+
+    def groups_written() -> int:
+        return services.writer.groups
+
     return [
         Loop("search", SearchLoop(database, services.search).tick, (wakes.SEARCH,)),
         Loop("trials", TrialLoop(database, clock, services.trials).tick, (wakes.TRIALS, wakes.ATTEMPTS)),
@@ -79,10 +83,10 @@ def work_loops(services: Services) -> list[Loop]:
             (wakes.JOBS,),
             interval=job_followers.INTERVAL_SECONDS,
         ),
-        Loop("storage", services.storage.tick),
+        Loop("storage", StorageLoop(services.storage, services.notifications).tick),
         # Metric reports are frequent, and each publishes a notification.
-        Loop("columns", services.indexer.catch_up, (wakes.COLUMNS,), pause=1.0),
-        Loop("packing", SeriesPacker(database, lambda: services.writer.groups).tick, interval=PACKING_SECONDS),
+        Loop("columns", ColumnLoop(services.indexer).tick, (wakes.COLUMNS,), pause=1.0),
+        Loop("packing", PackingLoop(database, groups_written).tick, interval=packing.INTERVAL_SECONDS),
     ]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from determined.link.isolation import Isolation
 from determined_master.checkpoints import retention_repository
-from determined_master.checkpoints.backend_repository import Stored
+from determined_master.checkpoints.backend_repository import StoredCheckpoint
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, record, remove_files, split_by_reach
 from determined_master.checkpoints.storage import allowed_roots
 from determined_master.db.statements.batches import batched
@@ -32,25 +32,25 @@ class CheckpointRemoval:
         self._items = Isolation("checkpoint removal", logger)
 
     async def tick(self) -> float | None:
-        await self._settle_abandoned()
+        await self._record_orphaned()
         roots = allowed_roots(self._settings)
         while True:
             async with self._database.read() as session:
-                doomed = await retention_repository.doomed(session, checkpoint_removal.MAX_CHECKPOINTS)
-            near, far = await split_by_reach(doomed, roots)
-            handed: dict[int, list[Stored]] = defaultdict(list)
+                to_remove = await retention_repository.to_remove(session, checkpoint_removal.MAX_CHECKPOINTS)
+            near, far = await split_by_reach(to_remove, roots)
+            handed: dict[int, list[StoredCheckpoint]] = defaultdict(list)
             for each in far:
                 assert each.experiment_id is not None
                 handed[each.experiment_id].append(each)
             for experiment_id, some in handed.items():
                 if self._items.is_due("experiment", experiment_id):
-                    await self._items.run("experiment", experiment_id, partial(self._hand_over, some))
+                    await self._items.run("experiment", experiment_id, partial(self._assign_to_task, some))
             for batch in batched(near, BATCH_CHECKPOINTS):
                 await remove_files(self._database, self._clock, roots, batch)
             if not near:
                 return self._items.seconds_left()
 
-    async def _hand_over(self, checkpoints: Sequence[Stored]) -> None:
+    async def _assign_to_task(self, checkpoints: Sequence[StoredCheckpoint]) -> None:
         """Starts a task for checkpoints of one experiment that are in one storage."""
         first = checkpoints[0]
         assert first.experiment_id is not None
@@ -62,13 +62,13 @@ class CheckpointRemoval:
             row = await checkpoint_removal.start(
                 session, self._tasks, experiment, owner, job, first.storage or {}, uuids
             )
-            await retention_repository.hand_over(session, uuids, row.id)
+            await retention_repository.assign_to_task(session, uuids, row.id)
 
-    async def _settle_abandoned(self) -> None:
+    async def _record_orphaned(self) -> None:
         """Records that checkpoints remain whose task was killed or failed."""
         while True:
             async with self._database.write() as session:
-                found = await retention_repository.abandoned(session, BATCH_CHECKPOINTS)
+                found = await retention_repository.orphaned_removals(session, BATCH_CHECKPOINTS)
                 for checkpoint, task in found:
                     why = f"the task that removes its files ended before: {task.failure or 'it was killed'}"
                     await record(session, self._clock, checkpoint, f"{why}; its log: det task logs {task.id}")

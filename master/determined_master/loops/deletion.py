@@ -14,7 +14,7 @@ from determined.link.stale_files import stale
 from determined.states import ExperimentState
 from determined_master.checkpoints import backend_repository
 from determined_master.checkpoints import repository as checkpoint_rows
-from determined_master.checkpoints.backend_repository import Stored
+from determined_master.checkpoints.backend_repository import StoredCheckpoint
 from determined_master.checkpoints.removal import Step, next_step, split_by_reach
 from determined_master.checkpoints.storage import Root, allowed_roots, remove
 from determined_master.checkpoints.storage_threads import in_thread
@@ -181,7 +181,7 @@ class _Removal:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def _remove_folders(checkpoints: Sequence[Stored], roots: Sequence[Root]) -> _Removal:
+def _remove_folders(checkpoints: Sequence[StoredCheckpoint], roots: Sequence[Root]) -> _Removal:
     """Removes the folders of checkpoints. Blocking. One failure does not stop the others."""
     removal = _Removal()
     for each in checkpoints:

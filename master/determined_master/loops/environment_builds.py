@@ -11,7 +11,7 @@ from functools import partial
 from determined.link.isolation import Isolation
 from determined_master.allocations import environment_wait_repository as wait_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.environment_wait_repository import Lacking, Wait
+from determined_master.allocations.environment_wait_repository import EnvironmentWait, LackingAttempt
 from determined_master.logs import repository as logs
 from determined_master.tasks import environment_build, environment_repository, repository
 from determined_master.wiring.services import Services
@@ -49,7 +49,7 @@ class EnvironmentBuilds:
                 await self._items.run("build", build_id, partial(self._end_build, build_id))
         return self._items.seconds_left()
 
-    async def _release(self, lacked: Sequence[Lacking]) -> None:
+    async def _release(self, lacked: Sequence[LackingAttempt]) -> None:
         """Ends an attempt that only waits, so that others get its slots."""
         async with self._database.write() as session:
             row = await allocation_rows.get(session, lacked[0].allocation_id)
@@ -57,7 +57,7 @@ class EnvironmentBuilds:
                 await wait_rows.add(session, lacked)
                 await self._allocations.kill(session, row, why=RELEASED)
 
-    async def _join(self, wait: Wait) -> None:
+    async def _join(self, wait: EnvironmentWait) -> None:
         """Lets the task wait for the build of the environment, which is started unless one is under way."""
         async with self._database.write() as session:
             build_id = (await environment_repository.builds(session)).get((wait.agent_id, wait.key))
@@ -67,11 +67,11 @@ class EnvironmentBuilds:
             text = f"the environment {wait.key} is built by task {build_id}; its log: det task logs {build_id}"
             await logs.say(session, wait.task_id, wait.allocation_id, text, self._clock.now(), "INFO")
 
-    async def _end_wait(self, wait: Wait) -> None:
+    async def _end_wait(self, wait: EnvironmentWait) -> None:
         async with self._database.write() as session:
             await wait_rows.end(session, wait)
 
-    async def _drop(self, wait: Wait) -> None:
+    async def _drop(self, wait: EnvironmentWait) -> None:
         async with self._database.write() as session:
             await wait_rows.drop(session, wait)
 
@@ -81,8 +81,8 @@ class EnvironmentBuilds:
                 await self._tasks.kill(session, await repository.get(session, build_id), "system")
 
 
-def _by_allocation(lacking: Sequence[Lacking]) -> dict[str, list[Lacking]]:
-    found: dict[str, list[Lacking]] = defaultdict(list)
+def _by_allocation(lacking: Sequence[LackingAttempt]) -> dict[str, list[LackingAttempt]]:
+    found: dict[str, list[LackingAttempt]] = defaultdict(list)
     for each in lacking:
         found[each.allocation_id].append(each)
     return found

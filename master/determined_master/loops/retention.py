@@ -67,7 +67,7 @@ class Retention:
             if now is not None and _policy_and_end(now) != _policy_and_end(row):
                 notify(session, notifications.RETENTION)  # changed meanwhile, so it is due again
                 return
-            await retention_repository.settle(session, experiment_id)
+            await retention_repository.clear_due(session, experiment_id)
             notify(session, notifications.experiment(experiment_id))
 
 

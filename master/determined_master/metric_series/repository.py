@@ -52,7 +52,7 @@ class Cursor(NamedTuple):
     packed_run: int
 
 
-class Stored(NamedTuple):
+class StoredSeries(NamedTuple):
     """A series."""
 
     id: int
@@ -122,14 +122,14 @@ def _waiting() -> list[ScalarSelect[int]]:
     ]
 
 
-class Due(NamedTuple):
+class TrialToPack(NamedTuple):
     trial: Cursor
     has_ended: bool
     waiting: int
     """Number of reports beyond the cursor."""
 
 
-async def due(session: ReadSession, least: int, most: int, after: int) -> list[Due]:
+async def due(session: ReadSession, least: int, most: int, after: int) -> list[TrialToPack]:
     """Returns trials with ``least`` reports beyond their cursor, and ended ones that are not packed completely.
     Round-robin: those beyond the id ``after`` come first."""
     of_run, later = _waiting()
@@ -141,7 +141,7 @@ async def due(session: ReadSession, least: int, most: int, after: int) -> list[D
         .order_by(_T.c.id <= after, _T.c.id)
         .limit(most)
     )
-    return [Due(Cursor(*row[:4]), bool(row[4]), row[5]) for row in (await session.execute(query)).all()]
+    return [TrialToPack(Cursor(*row[:4]), bool(row[4]), row[5]) for row in (await session.execute(query)).all()]
 
 
 async def newest_report(session: ReadSession) -> int:
@@ -189,7 +189,7 @@ def _beyond(trial: Cursor, after: int) -> ColumnElement[bool]:
 
 async def series_of(
     session: ReadSession, trial_ids: Collection[int], names: Collection[tuple[str, str]]
-) -> list[Stored]:
+) -> list[StoredSeries]:
     wanted = set(names)
     groups = {group for group, _ in wanted}
     found = []
@@ -198,7 +198,7 @@ async def series_of(
             query = select(_S.c.id, _S.c.trial_id, _S.c.group, _S.c.name, _S.c.points, _S.c.packed_id).where(
                 _S.c.trial_id.in_(ids), _S.c.group.in_(groups), _S.c.name.in_(some)
             )
-            found += [Stored(*row) for row in (await session.execute(query)).all()]
+            found += [StoredSeries(*row) for row in (await session.execute(query)).all()]
     return [row for row in found if (row.group, row.name) in wanted]
 
 
@@ -223,7 +223,7 @@ async def extents(
     return [Extent(*row) for row in (await session.execute(query.order_by(_K.c.series_id, _K.c.place))).all()]
 
 
-async def open_chunks(session: ReadSession, rows: Sequence[Stored], size: int) -> dict[int, tuple[int, bytes]]:
+async def open_chunks(session: ReadSession, rows: Sequence[StoredSeries], size: int) -> dict[int, tuple[int, bytes]]:
     """Returns, by series whose last chunk is not full, the report of its first point, and its bytes."""
     places = {row.id: (row.points // size,) for row in rows if row.points % size}
     if not places:
@@ -297,7 +297,7 @@ _FINISH: Prepared[()] = Prepared(
 )
 
 
-async def save_series(session: WriteSession, row: Stored) -> int:
+async def save_series(session: WriteSession, row: StoredSeries) -> int:
     """Stores a series and returns its id."""
     if row.id:
         values = {"points": row.points, "packed_id": row.packed_id}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from determined_master.db.session import ReadSession
 from determined_master.metric_series import repository
 from determined_master.metric_series.downsampling import SIZE, factor_for, inside, reduce, thin
-from determined_master.metric_series.repository import Cursor, Extent, Stored
+from determined_master.metric_series.repository import Cursor, Extent, StoredSeries
 from determined_master.metric_series.series_points import Axis, Points, load, load_into, points_of
 
 Name = tuple[str, str]
@@ -48,7 +48,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Found:
+class SelectedSeries:
     trial_id: int
     group: str
     name: str
@@ -63,7 +63,7 @@ class Found:
 class _Parts:
     """Parts of a series: chunks that are selected whole, and pieces of which each point is selected separately."""
 
-    row: Stored
+    row: StoredSeries
     total: int
     whole: list[int] = field(default_factory=list)
     partial: list[int] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _Parts:
 
 async def read(
     session: ReadSession, trials: Sequence[Cursor], names: Sequence[Name], question: Question
-) -> AsyncIterator[Found]:
+) -> AsyncIterator[SelectedSeries]:
     """Yields one series for each trial and name, in that order. Few trials at a time, since each may have many
     unpacked reports."""
     step = max(1, BATCH_TRIALS // max(1, len(names)))
@@ -86,7 +86,7 @@ async def read(
     for start in range(0, len(trials), step):
         some = trials[start : start + step]
         rows = [
-            stored.get((trial.trial_id, *name)) or Stored(0, trial.trial_id, *name, 0, 0)
+            stored.get((trial.trial_id, *name)) or StoredSeries(0, trial.trial_id, *name, 0, 0)
             for trial in some
             for name in names
         ]
@@ -106,7 +106,7 @@ def _ids(trials: Iterable[Cursor]) -> list[int]:
 
 
 async def _fresh(
-    session: ReadSession, trials: Sequence[Cursor], rows: Sequence[Stored]
+    session: ReadSession, trials: Sequence[Cursor], rows: Sequence[StoredSeries]
 ) -> dict[tuple[int, str, str], Points]:
     """Points of reports that are not packed, of trials that have some."""
     packed = {(row.trial_id, row.group, row.name): row.packed_id for row in rows}
@@ -129,7 +129,7 @@ async def _fresh(
 
 async def _parts(
     session: ReadSession,
-    rows: Sequence[Stored],
+    rows: Sequence[StoredSeries],
     fresh: dict[tuple[int, str, str], Points],
     question: Question,
 ) -> list[_Parts]:
@@ -187,7 +187,7 @@ def _add_rest(
 
 def _answers(
     parts: Sequence[_Parts], factors: Sequence[int], data: dict[tuple[int, int], bytes], question: Question
-) -> list[Found]:
+) -> list[SelectedSeries]:
     found = []
     for part, factor in zip(parts, factors, strict=True):
         points = Points()
@@ -198,7 +198,7 @@ def _answers(
                 load_into(points, data[part.row.id, place])
         row = part.row
         thinned = thin(points, question.of(row.trial_id).axis, question.most)
-        found.append(Found(row.trial_id, row.group, row.name, thinned, part.count(), part.total))
+        found.append(SelectedSeries(row.trial_id, row.group, row.name, thinned, part.count(), part.total))
     return found
 
 

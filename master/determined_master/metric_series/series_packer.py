@@ -1,18 +1,17 @@
-"""Packs reports into series in small steps, slowly while the writer is busy."""
+"""Packs the reports of trials into series, in short transactions."""
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from determined.link.isolation import Isolation, SharedFailure
+from determined.link.isolation import SharedFailure
 from determined_master.db.session import Database
 from determined_master.metric_series import repository
 from determined_master.metric_series.downsampling import FACTORS, SIZE, reduce
-from determined_master.metric_series.repository import Cursor, Due, Report, Stored
+from determined_master.metric_series.repository import Cursor, Report, StoredSeries, TrialToPack
 from determined_master.metric_series.series_points import Points, dump, load, points_of
 
 logger = logging.getLogger(__name__)
@@ -27,11 +26,6 @@ PAGE = 100
 PAGE_PAUSE_SECONDS = 0.002
 """Pause after each page of reports, which takes the event loop a millisecond: reports that arrive go first."""
 SERIES_PER_TRANSACTION = 64
-TRIALS_PER_TRANSACTION = 32
-LOOKS = 6
-PATIENT_SECONDS = 1.0
-QUIET_GROUPS = 3
-"""Groups that the writer may commit during one step and still count as idle."""
 
 
 @dataclass(slots=True)
@@ -43,55 +37,17 @@ class _Fresh:
 
 
 class SeriesPacker:
-    """``groups_written`` returns the number of groups that the group-commit writer has committed."""
+    """Packs the reports of one trial at a time. ``least_at_end``: minimum reports of an ended trial that are packed."""
 
-    def __init__(
-        self,
-        database: Database,
-        groups_written: Callable[[], int],
-        *,
-        least: int = MIN_POINTS,
-        least_at_end: int = MIN_POINTS_AT_END,
-    ) -> None:
+    def __init__(self, database: Database, least_at_end: int = MIN_POINTS_AT_END) -> None:
         self._database = database
-        self._least = least
         self._least_at_end = least_at_end
-        self._groups_written = groups_written
-        self._newest = -1
-        self._last = 0
-        self._looks = 0
-        self._items = Isolation("packing", logger)
 
-    async def tick(self) -> float | None:
-        """Packs one step of some trials. Returns the seconds until the next if there is more to pack."""
-        async with self._database.read() as session:
-            newest = await repository.newest_report(session)
-            self._looks += 1
-            # Every sixth step also finds trials that have ended without a further report.
-            if newest == self._newest and self._looks % LOOKS:
-                return None
-            found = await repository.due(session, self._least, TRIALS_PER_TRANSACTION, self._last)
-        if not found:
-            self._newest = newest
-            return None
-        self._newest = -1
-        packed = await self._finish([each.trial for each in found if self._is_short(each)])
-        if packed:
-            found = [each for each in found if not self._is_short(each)]
-        for trial, has_ended, _ in found:
-            written = self._groups_written()
-            packed += await self._items.run("trial", trial.trial_id, partial(self._pack, trial, has_ended))
-            self._last = trial.trial_id
-            if self._groups_written() - written > QUIET_GROUPS:
-                return PATIENT_SECONDS
-        # If none could be packed there is no work until a failed one may be tried again.
-        return 0.0 if packed else self._items.seconds_left()
-
-    def _is_short(self, due: Due) -> bool:
+    def is_short(self, due: TrialToPack) -> bool:
         """Returns True for an ended trial with so few reports that they stay unpacked."""
         return due.has_ended and due.waiting < self._least_at_end
 
-    async def _finish(self, trials: Sequence[Cursor]) -> int:
+    async def finish(self, trials: Sequence[Cursor]) -> int:
         """Finishes short trials in one transaction and returns their number; 0 leaves them to be packed one by one."""
         if not trials:
             return 0
@@ -105,7 +61,8 @@ class SeriesPacker:
             return 0
         return len(trials)
 
-    async def _pack(self, trial: Cursor, has_ended: bool) -> None:
+    async def pack(self, trial: Cursor, has_ended: bool) -> None:
+        """Packs the next reports of a trial: MAX_REPORTS of them, or all that are left."""
         async with self._database.read() as session:
             count, until = await repository.last_of_page(session, trial, MAX_REPORTS)
         if has_ended and count < self._least_at_end:
@@ -172,13 +129,13 @@ def _made(
     trial_id: int,
     until: int,
     fresh: dict[tuple[str, str], _Fresh],
-    known: dict[tuple[str, str], Stored],
+    known: dict[tuple[str, str], StoredSeries],
     before: dict[int, tuple[int, bytes]],
-) -> list[tuple[Stored, list[dict[str, Any]]]]:
+) -> list[tuple[StoredSeries, list[dict[str, Any]]]]:
     """Returns each series to store, and its chunks from the first changed one on."""
-    made: list[tuple[Stored, list[dict[str, Any]]]] = []
+    made: list[tuple[StoredSeries, list[dict[str, Any]]]] = []
     for (group, name), more in fresh.items():
-        row = known.get((group, name)) or Stored(0, trial_id, group, name, 0, 0)
+        row = known.get((group, name)) or StoredSeries(0, trial_id, group, name, 0, 0)
         # Some may be packed already: a step was interrupted, or rows were archived.
         skipped = next((i for i, metric_id in enumerate(more.ids) if metric_id > row.packed_id), len(more.ids))
         points, ids = more.points.part(skipped, len(more.ids)), more.ids[skipped:]

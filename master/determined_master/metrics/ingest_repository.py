@@ -37,13 +37,13 @@ _SAVE = (
 )
 
 
-class Existing(NamedTuple):
+class EarlierReport(NamedTuple):
     id: int
     metrics: dict[str, Any]
     signed_metric: float | None
 
 
-class Kept(NamedTuple):
+class CurrentReport(NamedTuple):
     id: int
     group: str
     steps: int | None
@@ -82,13 +82,13 @@ def insert_many(connection: Connection, rows: Sequence[NewReport]) -> None:
     copy_values(connection, _M, _COLUMNS, rows)
 
 
-def find(connection: Connection, report: Report) -> Existing | None:
+def find(connection: Connection, report: Report) -> EarlierReport | None:
     key = {"trial_id": report.trial_id, "run_id": report.run_id, "of_group": report.group}
     if report.steps is None:
         found = connection.execute(_FIND_BY_TIME, {"reported_at": report.reported_at, **key}).first()
     else:
         found = connection.execute(_FIND_BY_STEPS, {"steps": report.steps, **key}).first()
-    return Existing(*found) if found is not None else None
+    return EarlierReport(*found) if found is not None else None
 
 
 _OF_GROUP = select(_M.c.id, _M.c.metrics, _M.c.signed_metric).where(
@@ -135,16 +135,16 @@ def archive_step(connection: Connection, report: Report) -> list[int]:
     return list(result.scalars())
 
 
-def unarchived(connection: Connection, trial_id: int) -> list[Kept]:
+def unarchived(connection: Connection, trial_id: int) -> list[CurrentReport]:
     query = (
         select(_M.c.id, _M.c.group, _M.c.steps, _M.c.metrics, _M.c.signed_metric)
         .where(_M.c.trial_id == trial_id, _M.c.archived.is_(False))
         .order_by(_M.c.steps, _M.c.id)
     )
-    return [Kept(*row) for row in connection.execute(query)]
+    return [CurrentReport(*row) for row in connection.execute(query)]
 
 
-def best_and_latest(left: Sequence[Kept]) -> tuple[Kept | None, Kept | None]:
+def best_and_latest(left: Sequence[CurrentReport]) -> tuple[CurrentReport | None, CurrentReport | None]:
     """Returns a trial's best and its latest validation."""
     validations = [row for row in left if row.group == "validation"]
     ranked = [row for row in validations if row.signed_metric is not None]
@@ -196,11 +196,9 @@ class LoadedTrial(NamedTuple):
     must_stop: bool
 
 
+_OF_EXPERIMENT = ("searcher_metric", "smaller_is_better")
 _LOAD = (
-    select(_T.c.id, _T.c.experiment_id, _T.c.run_id, _T.c.run_start_steps)
-    .add_columns(_T.c.reported_run_id, _T.c.steps_completed, _X.c.searcher_metric, _X.c.smaller_is_better)
-    .add_columns(_T.c.summary_metrics, _T.c.best_validation_id, _T.c.latest_validation_id, _T.c.searcher_metric_value)
-    .add_columns(_T.c.last_report_at, _T.c.health_warning, _T.c.must_stop)
+    select(*(_X.c[name] if name in _OF_EXPERIMENT else _T.c[name] for name in LoadedTrial._fields))
     .join(_X, _X.c.id == _T.c.experiment_id)
     .where(_T.c.id.in_(bindparam("ids", expanding=True)))
 )

@@ -34,7 +34,7 @@ class _Trial:
     smaller_is_better: bool
     summary: dict[str, Any]
     best_signed: float | None
-    reported: dict[str, "_Reported"] = field(default_factory=dict)
+    reported: dict[str, "_ReportedSteps"] = field(default_factory=dict)
     """Group → steps that the newest run has surely not reported yet."""
     older_steps: int = -1
     """Largest step of an older run's report that is not archived."""
@@ -47,7 +47,7 @@ class _Trial:
     changed: bool = False
 
 
-class _Reported:
+class _ReportedSteps:
     """The newest steps of a run in one group, so that most reports are known to be new without a query. ``floor``: at
     or below it anything may have been reported. Above it, exactly ``steps`` have been. Requests of one trial may be
     reordered, so the largest step alone is not enough."""
@@ -156,7 +156,7 @@ class MetricStore:
         if reported is None:
             if "." in report.group or not report.group:
                 return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
-            reported = trial.reported[report.group] = _Reported(-1)
+            reported = trial.reported[report.group] = _ReportedSteps(-1)
         if report.steps is None or not reported.is_new(report.steps):
             ingest_repository.insert_many(connection, fresh)
             fresh.clear()
@@ -201,7 +201,7 @@ class MetricStore:
         return ingest_repository.new_report(report, self._micros, signed)
 
     def _merge(
-        self, connection: Connection, trial: _Trial, report: Report, existing: ingest_repository.Existing
+        self, connection: Connection, trial: _Trial, report: Report, existing: ingest_repository.EarlierReport
     ) -> ApiError | None:
         """Repeated report: identical values are ignored, new keys are merged, other values are refused."""
         reported = outward(report.metrics)
@@ -283,7 +283,7 @@ class MetricStore:
                 last_report_at=found.last_report_at,
                 health_warning=found.health_warning,
                 must_stop=found.must_stop,
-                reported={group: _Reported(steps) for group, steps in newest.items()},
+                reported={group: _ReportedSteps(steps) for group, steps in newest.items()},
                 older_steps=-1 if is_new else ingest_repository.older_steps(connection, found.id, found.run_id),
             )
         if len(self._trials) > 10_000:

@@ -122,12 +122,12 @@ def needed(pool: PoolView, limits: Limits, starting: int, room: int) -> Need:
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _Placements:
     requests: frozenset[str]
     need: Need
 
 
-def _placed_on(pool: PoolView, limits: Limits, starting: int, new: int) -> _Placed:
+def _placed_on(pool: PoolView, limits: Limits, starting: int, new: int) -> _Placements:
     """Preemption is left out: an agent that is added is better than work that has to leave."""
     slots = tuple(range(limits.slots_per_agent))
     instances = [f"{_STARTING}{n:06}" for n in range(starting)] + [f"{_NEW}{n:06}" for n in range(new)]
@@ -142,7 +142,7 @@ def _placed_on(pool: PoolView, limits: Limits, starting: int, new: int) -> _Plac
         sum(name.startswith(_STARTING) for name in added_used),
         sum(name.startswith(_NEW) for name in added_used),
     )
-    return _Placed(frozenset(placement.allocation_id for placement in placements), need)
+    return _Placements(frozenset(placement.allocation_id for placement in placements), need)
 
 
 def _withdrawn(starting: Sequence[InstanceView], need: Need, *, spare: int) -> tuple[str, ...]:

@@ -81,8 +81,7 @@ _PRESENT_IN = Prepared(
     select(AgentRow.id).where(AgentRow.pool == bindparam("pool"), AgentRow.lost.is_(False)).order_by(AgentRow.id)
 )
 _AGENTS = Prepared(
-    select(AgentRow.id, AgentRow.pool, AgentRow.enabled, AgentRow.draining, AgentRow.leaving)
-    .add_columns(AgentRow.leaves_at, AgentRow.leaves_why, AgentRow.disconnected_at)
+    select(*(getattr(AgentRow, name) for name in PresentAgent._fields))
     .where(AgentRow.lost.is_(False), AgentRow.id.in_(bindparam("agent_ids", expanding=True)))
     .order_by(AgentRow.id)
 )

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from determined.states import AllocationState
 from determined_master.allocations import queue_repository
-from determined_master.allocations.queue_repository import Queued
+from determined_master.allocations.queue_repository import QueuedAllocation
 from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import ReadSession
 from determined_master.db.statements.batches import batched
@@ -114,7 +114,7 @@ class PoolStates:
             if not pool.scheduler.pool.running:
                 del self.pools[pool.name]
 
-    async def _set(self, session: ReadSession, ids: Sequence[str], rows: Sequence[Queued]) -> None:
+    async def _set(self, session: ReadSession, ids: Sequence[str], rows: Sequence[QueuedAllocation]) -> None:
         """Makes the allocations what their rows say; those without a row have ended. Which slots are free is read with
         the agents: who takes or frees some notes these too."""
         running = [row.id for row in rows if row.state is not AllocationState.PENDING]
@@ -132,7 +132,7 @@ class PoolStates:
                     logger.exception("allocation %s is left out of its queue: its row cannot be read", allocation_id)
             self._put(allocation_id, row, view)
 
-    def _view(self, row: Queued, parts: Mapping[str, Sequence[Part]]) -> RequestView | RunningView:
+    def _view(self, row: QueuedAllocation, parts: Mapping[str, Sequence[Part]]) -> RequestView | RunningView:
         row = row._replace(job_id=sys.intern(row.job_id))
         if row.id in parts:
             return pool_views.running(row, tuple(parts[row.id]))
@@ -141,7 +141,7 @@ class PoolStates:
             self._groups.clear()
         return replace(view, groups=self._groups.setdefault(view.groups, view.groups))
 
-    def _put(self, allocation_id: str, row: Queued | None, view: RequestView | RunningView | None) -> None:
+    def _put(self, allocation_id: str, row: QueuedAllocation | None, view: RequestView | RunningView | None) -> None:
         is_due = self._is_due(allocation_id)
         for pool in self.pools.values():
             known = pool.find(allocation_id)

@@ -10,7 +10,7 @@ from determined.states import InstanceState, TaskKind
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository, queue_repository, task_groups
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.queue_repository import Progress, Queued
+from determined_master.allocations.queue_repository import AttemptProgress, QueuedAllocation
 from determined_master.db.models.base import EARLIEST
 from determined_master.db.session import ReadSession
 from determined_master.providers import repository as instance_rows
@@ -162,7 +162,7 @@ async def with_times(session: ReadSession, pool: PoolView, now: datetime, page: 
     return replace(pool, running=tuple(running))
 
 
-def seconds_left(row: Progress, now: datetime) -> float | None:
+def seconds_left(row: AttemptProgress, now: datetime) -> float | None:
     """Returns how long a trial will still run if it goes on as fast as in this attempt; None if nothing is known."""
     progress, steps, start = row.trial_progress, row.trial_steps, row.start_steps
     if not progress or not steps or row.placed_at is None or steps <= (start or 0):
@@ -180,20 +180,20 @@ def _condition(row: PresentAgent) -> Condition:
     return "enabled" if row.enabled else "draining" if row.draining else "disabled"
 
 
-def _groups_of(row: Queued) -> tuple[TaskGroup, ...]:
+def _groups_of(row: QueuedAllocation) -> tuple[TaskGroup, ...]:
     if row.groups:
         return tuple(task_groups.from_json(each) for each in row.groups)
     constraints = Constraints(single_agent=row.single_agent, agent_id=row.agent_id)
     return (TaskGroup(row.kind.value.lower(), slots=row.slots, constraints=constraints),)
 
 
-def _label(row: Queued) -> str:
+def _label(row: QueuedAllocation) -> str:
     if row.trial_id is None:
         return f"task {row.task_id}"
     return f"trial {row.trial_id} of experiment {row.experiment_id}"
 
 
-def request(row: Queued) -> RequestView:
+def request(row: QueuedAllocation) -> RequestView:
     """Returns the view of an allocation that waits."""
     return RequestView(
         allocation_id=row.id,
@@ -210,7 +210,7 @@ def request(row: Queued) -> RequestView:
     )
 
 
-def running(row: Queued, parts: tuple[Part, ...]) -> RunningView:
+def running(row: QueuedAllocation, parts: tuple[Part, ...]) -> RunningView:
     """Returns the view of an allocation that has been placed."""
     return RunningView(
         allocation_id=row.id,

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from determined_master.scheduling.draft import Draft
-from determined_master.scheduling.request_queue import Line, ShapeQueue
+from determined_master.scheduling.request_queue import QueueLine, ShapeQueue
+from determined_master.scheduling.scheduling_decision import SchedulingDecision
 from determined_master.scheduling.shapes import Shape
 from determined_master.scheduling.view import RequestView
 
@@ -31,11 +31,11 @@ class Backfill:
     """Belongs to one pass through the queue with slots, or through the one without. It stores what closes agents, and
     unites the sets only when somebody asks for them."""
 
-    __slots__ = ("_draft", "_index", "_preempts", "_reserved", "_shut", "_stuck")
+    __slots__ = ("_decision", "_index", "_preempts", "_reserved", "_shut", "_stuck")
 
-    def __init__(self, draft: Draft, *, preempts: bool) -> None:
-        self._draft = draft
-        self._index = draft.room.index
+    def __init__(self, decision: SchedulingDecision, *, preempts: bool) -> None:
+        self._decision = decision
+        self._index = decision.room.index
         self._preempts = preempts
         self._reserved: list[frozenset[str]] = []
         """Agents that better requests can use which have a reservation."""
@@ -60,11 +60,11 @@ class Backfill:
 
     def _holds_equal(self, stuck: StuckQueue, request: RequestView) -> bool:
         """Returns whether a request of the same rank waits there that comes first."""
-        queue, draft = stuck.queue, self._draft
+        queue, decision = stuck.queue, self._decision
 
-        def waits(other: RequestView, line: Line) -> bool:
-            is_held = line.has_limit and draft.is_held(other, queue.shape.slots)
-            return other.allocation_id not in draft.placed and not is_held
+        def waits(other: RequestView, line: QueueLine) -> bool:
+            is_held = line.has_limit and decision.is_held(other, queue.shape.slots)
+            return other.allocation_id not in decision.placed and not is_held
 
         return queue.has_between(max(stuck.since, request.rank), request.order, waits)
 

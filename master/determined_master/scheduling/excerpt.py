@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 
 from determined_master.scheduling.pool_state import PoolState
-from determined_master.scheduling.request_queue import Line
+from determined_master.scheduling.request_queue import QueueLine
 from determined_master.scheduling.view import PoolView, RequestView
 
 SPARE = 8
@@ -38,7 +38,7 @@ def excerpt(state: PoolState, allocation_id: str | None = None, *, slots: int = 
     return PoolView(state.name, agents, tuple(found.values()), tuple(state.running.values()), state.scheduler)
 
 
-def _first(line: Line, most: int) -> Iterator[RequestView]:
+def _first(line: QueueLine, most: int) -> Iterator[RequestView]:
     """Yields the first requests of a line: ``most`` if those of any one job are left out."""
     if len(line.requests) <= 2 * most:
         yield from line.requests
@@ -55,7 +55,7 @@ def _first(line: Line, most: int) -> Iterator[RequestView]:
                 return
 
 
-def _of_job(line: Line, request: RequestView, most: int) -> Iterator[RequestView]:
+def _of_job(line: QueueLine, request: RequestView, most: int) -> Iterator[RequestView]:
     """Yields the first requests of the job of ``request`` in a line. They all have its rank."""
     of_rank = takewhile(lambda each: each.rank == request.rank, line.requests.irange_key(request.rank))
     yield from islice((each for each in of_rank if each.job_id == request.job_id), most)

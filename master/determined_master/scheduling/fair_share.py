@@ -5,46 +5,46 @@ from collections.abc import Iterator
 from typing import Any
 
 from determined_master.scheduling.backfill import Backfill
-from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import fit
 from determined_master.scheduling.preemption import Victim, victims_of_this_decision, wait_for_room
-from determined_master.scheduling.request_queue import Line, ShapeQueue
+from determined_master.scheduling.request_queue import QueueLine, ShapeQueue
+from determined_master.scheduling.scheduling_decision import SchedulingDecision
 from determined_master.scheduling.view import RequestView
 
 
-def fill(draft: Draft) -> None:
+def fill(decision: SchedulingDecision) -> None:
     """Decides for all requests of the pool. A round may let a job take what another one got in the last round beyond
     its share, so rounds go on until one changes nothing."""
-    while draft.begin_round():
-        draft.pool.shapes()
+    while decision.begin_round():
+        decision.pool.shapes()
         for is_slotted in (True, False):
-            _Round(draft, is_slotted=is_slotted).fill()
-        if not draft.is_changed:
+            _Round(decision, is_slotted=is_slotted).fill()
+        if not decision.is_changed:
             break
 
 
 class _Round:
-    def __init__(self, draft: Draft, *, is_slotted: bool) -> None:
-        self._draft = draft
+    def __init__(self, decision: SchedulingDecision, *, is_slotted: bool) -> None:
+        self._decision = decision
         self._is_slotted = is_slotted
-        self._backfill = Backfill(draft, preempts=True)
+        self._backfill = Backfill(decision, preempts=True)
         self._slots: dict[str, int] = {}
         """Slots of each job that will stay its own."""
         self._weights: dict[str, float] = {}
         self._priorities: dict[str, int] = {}
-        self._next: dict[Line, int] = {}
+        self._next: dict[QueueLine, int] = {}
         self._failed: set[ShapeQueue] = set()
         """Shapes for which nothing is free; a job may still take slots from another."""
         self._candidates: dict[str, list[Victim]] | None = None
         """Allocations of each job that could leave, the worst last; None if they have to be looked up again."""
         self._most: dict[int, float] = {}
         """Priority → what the richest job keeps, in relation to its weight, without the least that it could give."""
-        for running in draft.pool.running.values():
+        for running in decision.pool.running.values():
             self._weights[running.job_id] = running.weight
             self._priorities[running.job_id] = running.priority
-            if not running.leaving and running.allocation_id not in draft.releases:
+            if not running.leaving and running.allocation_id not in decision.releases:
                 self._add(running.job_id, running.slots)
-        for request, slots in draft.started():
+        for request, slots in decision.started():
             self._weights[request.job_id] = request.weight
             self._priorities[request.job_id] = request.priority
             self._add(request.job_id, slots)
@@ -52,19 +52,19 @@ class _Round:
     def fill(self) -> None:
         """Lets the job that has least, in relation to its weight, choose next."""
         heap: list[tuple[int, float, Any, str]] = []
-        for job_id in self._draft.pool.queue.lines_of_job:
+        for job_id in self._decision.pool.queue.lines_of_job:
             self._push(heap, job_id)
         heapq.heapify(heap)
-        draft = self._draft
-        shapes = draft.pool.shapes()
-        least = 0 if draft.is_complete or not self._is_slotted else shapes.least
+        decision = self._decision
+        shapes = decision.pool.shapes()
+        least = 0 if decision.is_complete or not self._is_slotted else shapes.least
         while heap:
             _, share, order, job_id = heapq.heappop(heap)
             entry = self._entry(job_id)
             if entry is None:
                 continue
             request, line = entry
-            if draft.room.index.total < least and not draft.has_leaving and not self._could_take(request):
+            if decision.room.index.total < least and not decision.has_leaving and not self._could_take(request):
                 # Nor could the others, which have more.
                 break
             if (self._share(job_id), request.order) == (share, order):
@@ -78,65 +78,65 @@ class _Round:
             self._weights[job_id], self._priorities[job_id] = request.weight, request.priority
             heapq.heappush(heap, (request.priority, self._share(job_id), request.order, job_id))
 
-    def _entry(self, job_id: str) -> tuple[RequestView, Line] | None:
+    def _entry(self, job_id: str) -> tuple[RequestView, QueueLine] | None:
         """Returns the best request of a job that was not decided on in this round, and its line."""
-        best: tuple[RequestView, Line] | None = None
-        for line in self._draft.pool.queue.lines_of_job.get(job_id, ()):
+        best: tuple[RequestView, QueueLine] | None = None
+        for line in self._decision.pool.queue.lines_of_job.get(job_id, ()):
             if bool(line.shape_queue.shape.slots) != self._is_slotted:
                 continue
             requests = line.requests
             place = self._next.setdefault(line, 0 if line.is_open else len(requests))
-            while place < len(requests) and requests[place].allocation_id in self._draft.placed:
+            while place < len(requests) and requests[place].allocation_id in self._decision.placed:
                 place += 1
             self._next[line] = place
             if place < len(requests) and (best is None or requests[place].order < best[0].order):
                 best = (requests[place], line)
         return best
 
-    def _decide(self, request: RequestView, line: Line) -> None:
-        draft, queue, backfill = self._draft, line.shape_queue, self._backfill
+    def _decide(self, request: RequestView, line: QueueLine) -> None:
+        decision, queue, backfill = self._decision, line.shape_queue, self._backfill
         shape = queue.shape
         end = len(line.requests)
-        if queue.is_impossible or draft.is_held(request, shape.slots):
+        if queue.is_impossible or decision.is_held(request, shape.slots):
             self._next[line] = end
             return
         if queue not in self._failed:
             banned = backfill.bans(request).start
-            choices = None if backfill.is_closed(banned, shape) else fit(shape, draft.room, banned)
+            choices = None if backfill.is_closed(banned, shape) else fit(shape, decision.room, banned)
             if choices is not None:
-                draft.start(request, shape, choices)
+                decision.start(request, shape, choices)
                 self._add(request.job_id, shape.slots)
                 return
             self._failed.add(queue)
-        before = set(draft.placed)
+        before = set(decision.placed)
         if shape.slots and self._wait(request, queue):
             self._add(request.job_id, shape.slots)
             self._next[line] += 1
-            backfill.close_for_reserved(draft.pool.usable_by(queue))
+            backfill.close_for_reserved(decision.pool.usable_by(queue))
             self._settle(before)
             return
         self._next[line] = end
-        if draft.is_expecting(request):
-            backfill.shut(draft.pool.usable_by(queue))
-        backfill.close(queue, draft.pool.usable_by(queue), request)
-        draft.stuck.append((request, queue))
+        if decision.is_expecting(request):
+            backfill.shut(decision.pool.usable_by(queue))
+        backfill.close(queue, decision.pool.usable_by(queue), request)
+        decision.stuck.append((request, queue))
 
     def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:
         victims = self._victims(request)
-        is_served = wait_for_room(self._draft, request, queue, self._backfill.bans(request), victims)
-        self._draft.choose_reserved()
+        is_served = wait_for_room(self._decision, request, queue, self._backfill.bans(request), victims)
+        self._decision.choose_reserved()
         return is_served
 
     def _settle(self, before: set[str]) -> None:
         """Counts what releases and placements that were taken back changed."""
-        draft = self._draft
+        decision = self._decision
         self._slots.clear()
-        for running in draft.pool.running.values():
-            if not running.leaving and running.allocation_id not in draft.releases:
+        for running in decision.pool.running.values():
+            if not running.leaving and running.allocation_id not in decision.releases:
                 self._add(running.job_id, running.slots)
-        for request, slots in draft.served():
+        for request, slots in decision.served():
             self._add(request.job_id, slots)
-        if before - draft.placed.keys():
+        if before - decision.placed.keys():
             self._failed.clear()
 
     def _victims(self, request: RequestView) -> Iterator[Victim]:
@@ -178,10 +178,10 @@ class _Round:
         if self._candidates is not None:
             return self._candidates
         found: dict[str, list[Victim]] = {}
-        for running in self._draft.pool.victims.worse_than((), without=self._draft.releases):
+        for running in self._decision.pool.victims.worse_than((), without=self._decision.releases):
             if running.slots:
                 found.setdefault(running.job_id, []).append(running)
-        for victim in victims_of_this_decision(self._draft):
+        for victim in victims_of_this_decision(self._decision):
             found.setdefault(victim.job_id, []).append(victim)
         self._most = {}
         for job_id, victims in found.items():

@@ -48,7 +48,7 @@ class Refusal:
 
 
 @frozen
-class Plan:
+class SchedulingPlan:
     placements: tuple[Placement, ...] = ()
     releases: tuple[Release, ...] = ()
     refusals: tuple[Refusal, ...] = ()

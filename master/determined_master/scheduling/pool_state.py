@@ -9,7 +9,7 @@ from determined_master.scheduling.agent_index import AgentIndex
 from determined_master.scheduling.capacity import Capacity
 from determined_master.scheduling.fitting import Room
 from determined_master.scheduling.plan import Part
-from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
+from determined_master.scheduling.request_queue import QueueLine, RequestQueue, ShapeQueue
 from determined_master.scheduling.slot_counts import SlotCounts
 from determined_master.scheduling.victims import Victims
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
@@ -294,7 +294,7 @@ class PoolState:
         for queue in self.queue.shapes.values():
             queue.usable = None
 
-    def _is_line_held(self, line: Line) -> bool:
+    def _is_line_held(self, line: QueueLine) -> bool:
         request = line.requests[0]
         return self.is_held(request, line.shape_queue.shape.slots)
 

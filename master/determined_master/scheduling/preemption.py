@@ -5,10 +5,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from determined_master.scheduling.backfill import Bans
-from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import fit, is_room
 from determined_master.scheduling.plan import Part, Release
 from determined_master.scheduling.request_queue import ShapeQueue
+from determined_master.scheduling.scheduling_decision import SchedulingDecision
 from determined_master.scheduling.shapes import Shape
 from determined_master.scheduling.view import NO_LIMIT, RequestView, RunningView
 
@@ -29,86 +29,92 @@ Leaving = tuple[Victim, list[tuple[str, int]]]
 """A victim with the slots that it gives, by agent."""
 
 
-def victims_of_this_decision(draft: Draft) -> list[Victim]:
+def victims_of_this_decision(decision: SchedulingDecision) -> list[Victim]:
     """Returns what was placed in this decision and could be preempted at once."""
     found: list[Victim] = []
-    for request, slots in draft.started():
+    for request, slots in decision.started():
         if request.preemptible and slots:
             name = request.allocation_id
-            found.append(NewVictim((*request.rank, name), name, request.job_id, slots, draft.placed[name].parts))
+            found.append(NewVictim((*request.rank, name), name, request.job_id, slots, decision.placed[name].parts))
     return found
 
 
-def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: Bans, victims: Iterable[Victim]) -> bool:
+def wait_for_room(
+    decision: SchedulingDecision, request: RequestView, queue: ShapeQueue, bans: Bans, victims: Iterable[Victim]
+) -> bool:
     """Reserves slots that are becoming free for a request that does not fit now, and requests the releases that it
     needs. Returns False if even those would not do.
 
     ``victims`` are allocations that may leave for it, the worst first."""
     shape, banned = queue.shape, bans.wait
-    draft.choose_reserved()
-    if draft.has_leaving:
+    decision.choose_reserved()
+    if decision.has_leaving:
         can_count = shape.is_anywhere and not banned
-        if draft.total_soon() >= shape.slots if can_count else is_room(shape, draft.soon, banned):
-            draft.reserve(request, shape, banned)
+        if decision.total_soon() >= shape.slots if can_count else is_room(shape, decision.soon, banned):
+            decision.reserve(request, shape, banned)
             return True
-        if draft.is_expecting(request):
+        if decision.is_expecting(request):
             return False
     if not victims:
         return False
-    needed = _needed(draft, request, queue, banned, victims)
+    needed = _needed(decision, request, queue, banned, victims)
     if needed is None:
         return False
     for victim in needed:
-        if victim.allocation_id in draft.placed:
-            draft.take_back(victim.allocation_id)
+        if victim.allocation_id in decision.placed:
+            decision.take_back(victim.allocation_id)
         else:
-            draft.release(Release(victim.allocation_id, request.allocation_id, _reason(request, victim)))
-    if shape.is_pinned or shape.slots <= draft.room.index.total:
-        choices = fit(shape, draft.room, bans.start)
+            decision.release(Release(victim.allocation_id, request.allocation_id, _reason(request, victim)))
+    if shape.is_pinned or shape.slots <= decision.room.index.total:
+        choices = fit(shape, decision.room, bans.start)
         if choices is not None:
-            draft.start(request, shape, choices)
+            decision.start(request, shape, choices)
             return True
-    draft.reserve(request, shape, banned)
+    decision.reserve(request, shape, banned)
     return True
 
 
 def _needed(
-    draft: Draft, request: RequestView, queue: ShapeQueue, banned: Collection[str], victims: Iterable[Victim]
+    decision: SchedulingDecision,
+    request: RequestView,
+    queue: ShapeQueue,
+    banned: Collection[str],
+    victims: Iterable[Victim],
 ) -> list[Victim] | None:
     """Returns a set of which none can be spared: victims are added from the worst on until the request fits; then each
     is left out, from the best on, without which it fits too. The slots of those returned that run count as coming from
     now on."""
-    shape, usable = queue.shape, draft.pool.usable_by(queue)
+    shape, usable = queue.shape, decision.pool.usable_by(queue)
     iterator: Iterator[Victim] = iter(victims)
-    is_everywhere = len(usable) == len(draft.room.index.placeable) and not shape.is_pinned
-    can_count = is_everywhere and shape.is_anywhere and not banned and not draft.has_soon
-    counted = _count(draft, shape, iterator, can_count=can_count)
+    is_everywhere = len(usable) == len(decision.room.index.placeable) and not shape.is_pinned
+    can_count = is_everywhere and shape.is_anywhere and not banned and not decision.has_soon
+    counted = _count(decision, shape, iterator, can_count=can_count)
     if counted is None:
         return None
     chosen, is_exact = counted
     if is_exact:
         return chosen
-    added, is_enough = _add(draft, shape, usable, banned, chain(chosen, iterator), is_everywhere=is_everywhere)
+    added, is_enough = _add(decision, shape, usable, banned, chain(chosen, iterator), is_everywhere=is_everywhere)
     if is_enough:
-        added = _prune(draft, shape, banned, added)
-    _settle(draft, added, is_enough=is_enough)
+        added = _prune(decision, shape, banned, added)
+    _settle(decision, added, is_enough=is_enough)
     return [victim for victim, _ in added] if is_enough else None
 
 
 def _count(
-    draft: Draft, shape: Shape, victims: Iterator[Victim], *, can_count: bool
+    decision: SchedulingDecision, shape: Shape, victims: Iterator[Victim], *, can_count: bool
 ) -> tuple[list[Victim], bool] | None:
     """Takes victims until the slots of all agents together suffice: nothing is counted agent by agent before. Returns
     None if they never do. The flag: it is known already that the request fits and that none can be spared."""
     chosen: list[Victim] = []
     missing, least = 0, NO_LIMIT
     if not shape.is_pinned:
-        missing = shape.slots - (draft.total_soon() if can_count else draft.upper_bound_soon())
+        missing = shape.slots - (decision.total_soon() if can_count else decision.upper_bound_soon())
     while missing > 0:
         victim = next(victims, None)
         if victim is None:
             return None
-        count = draft.pool.count_coming(victim.parts) if can_count else victim.slots
+        count = decision.pool.count_coming(victim.parts) if can_count else victim.slots
         if count:
             missing -= count
             least = min(least, count)
@@ -118,7 +124,7 @@ def _count(
 
 
 def _add(
-    draft: Draft,
+    decision: SchedulingDecision,
     shape: Shape,
     usable: Collection[str],
     banned: Collection[str],
@@ -128,11 +134,11 @@ def _add(
 ) -> tuple[list[Leaving], bool]:
     """Counts the slots of one victim after the other as coming, until there is room. Returns those that were counted,
     and False if there is no room with all of them."""
-    soon, index = draft.soon, draft.soon.index
+    soon, index = decision.soon, decision.soon.index
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[Leaving] = []
     for victim in victims:
-        counts = [(a, n) for a, n in draft.pool.coming(victim.parts) if a in usable and n]
+        counts = [(a, n) for a, n in decision.pool.coming(victim.parts) if a in usable and n]
         if not counts:
             continue
         for agent_id, count in counts:
@@ -146,30 +152,30 @@ def _add(
     return added, False
 
 
-def _settle(draft: Draft, added: Iterable[Leaving], *, is_enough: bool) -> None:
+def _settle(decision: SchedulingDecision, added: Iterable[Leaving], *, is_enough: bool) -> None:
     """Lets only the slots of those that leave count as coming, on all of their agents."""
-    index = draft.soon.index
+    index = decision.soon.index
     for victim, counts in added:
         # Those placed in this decision are given back by ``take_back``.
-        if not is_enough or victim.allocation_id in draft.placed:
+        if not is_enough or victim.allocation_id in decision.placed:
             for agent_id, count in counts:
                 index.change(agent_id, -count)
         elif len(counts) < len(victim.parts):
             # Slots on agents that the request cannot use become free too.
-            for agent_id, count in draft.pool.coming(victim.parts):
+            for agent_id, count in decision.pool.coming(victim.parts):
                 if count and (agent_id, count) not in counts:
                     index.change(agent_id, count)
 
 
 def _prune(
-    draft: Draft,
+    decision: SchedulingDecision,
     shape: Shape,
     banned: Collection[str],
     added: list[Leaving],
 ) -> list[Leaving]:
     if len(added) == 1:
         return added
-    soon, index = draft.soon, draft.soon.index
+    soon, index = decision.soon, decision.soon.index
     chosen = {agent_id for agent_id, _, _ in fit(shape, soon, banned) or ()}
     candidates = [
         (not chosen.isdisjoint([agent_id for agent_id, _ in counts]), victim.key, place)

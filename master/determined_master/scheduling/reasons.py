@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import is_room
+from determined_master.scheduling.scheduling_decision import SchedulingDecision
 from determined_master.scheduling.view import AgentView, RequestView
 
 if TYPE_CHECKING:
     from determined_master.scheduling.pool_state import PoolState
 
 
-class Stuck(NamedTuple):
+class StuckRequest(NamedTuple):
     """A request that waits for slots, and the agents of which it could use some."""
 
     request: RequestView
@@ -30,7 +30,7 @@ class Summary:
     """Free slots of placeable agents that nobody has reserved."""
     fitting: frozenset[object]
     """Keys of the shapes that would fit if no better request waited."""
-    stuck: tuple[Stuck, ...]
+    stuck: tuple[StuckRequest, ...]
     """In the order of the queue."""
     total: int
     """Slots of all agents."""
@@ -47,15 +47,15 @@ class Summary:
     of_user: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, draft: Draft) -> Summary:
-        queues, agents, given = draft.pool.queue.shapes.values(), draft.pool.agents.values(), draft.given
+    def of(cls, decision: SchedulingDecision) -> Summary:
+        queues, agents, given = decision.pool.queue.shapes.values(), decision.pool.agents.values(), decision.given
         return cls(
-            placed=frozenset(draft.placed),
-            idle=draft.room.index.total,
-            fitting=frozenset(queue.key for queue in queues if is_room(queue.shape, draft.room)),
+            placed=frozenset(decision.placed),
+            idle=decision.room.index.total,
+            fitting=frozenset(queue.key for queue in queues if is_room(queue.shape, decision.room)),
             stuck=tuple(
-                Stuck(request, draft.pool.usable_by(queue))
-                for request, queue in sorted(draft.stuck, key=lambda pair: pair[0].order)
+                StuckRequest(request, decision.pool.usable_by(queue))
+                for request, queue in sorted(decision.stuck, key=lambda pair: pair[0].order)
             ),
             total=sum(agent.total for agent in agents),
             absent=sum(not agent.placeable and agent.condition != "leaving" for agent in agents),
@@ -65,7 +65,7 @@ class Summary:
                 for agent in sorted((a for a in agents if a.placeable and a.unusable), key=_id)
                 for reason in agent.unusable
             ),
-            reserved={r: _leaving_for(draft, r) for r in draft.reserved},
+            reserved={r: _leaving_for(decision, r) for r in decision.reserved},
             of_job=dict(given.of_job),
             of_user=dict(given.of_user),
         )
@@ -96,7 +96,7 @@ def _id(agent: AgentView) -> str:
     return agent.id
 
 
-def blocker(state: PoolState, summary: Summary, request: RequestView) -> Stuck | None:
+def blocker(state: PoolState, summary: Summary, request: RequestView) -> StuckRequest | None:
     """Returns the best request that waits for slots which this one could use too."""
     usable = state.usable_by(state.queue.line_of(request.allocation_id).shape_queue)
     has_slots = request.slots > 0
@@ -109,14 +109,14 @@ def blocker(state: PoolState, summary: Summary, request: RequestView) -> Stuck |
     return None
 
 
-def _leaving_for(draft: Draft, allocation_id: str) -> tuple[str, ...]:
+def _leaving_for(decision: SchedulingDecision, allocation_id: str) -> tuple[str, ...]:
     """Returns the allocations released for a request, or else all that are leaving its agents."""
-    leaving = draft.pool.leaving
-    named = [r for r, release in draft.releases.items() if release.for_allocation_id == allocation_id]
+    leaving = decision.pool.leaving
+    named = [r for r, release in decision.releases.items() if release.for_allocation_id == allocation_id]
     named += [r for r, running in leaving.items() if running.leaving_for == allocation_id]
     if not named:
-        agents = draft.reserved[allocation_id].agents
-        running = [*leaving.values(), *(draft.pool.running[r] for r in draft.releases)]
+        agents = decision.reserved[allocation_id].agents
+        running = [*leaving.values(), *(decision.pool.running[r] for r in decision.releases)]
         named = [r.allocation_id for r in running if any(part.agent_id in agents for part in r.parts)]
     return tuple(sorted(named))
 

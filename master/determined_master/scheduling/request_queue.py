@@ -16,7 +16,7 @@ BY_ORDER = attrgetter("order")
 BY_FIRST = attrgetter("first.order")
 
 
-class Line:
+class QueueLine:
     """Requests of one shape that the same limits hold back. ``first``: the first of them. ``is_open``: the limits
     leave room for it; False before it is queued."""
 
@@ -48,14 +48,14 @@ class ShapeQueue:
     def __init__(self, key: Key, shape: Shape) -> None:
         self.key = key
         self.shape = shape
-        self.lines: dict[Key, Line] = {}
-        self.heads: list[Line] = []
+        self.lines: dict[Key, QueueLine] = {}
+        self.heads: list[QueueLine] = []
         self.usable: frozenset[str] | None = None
         """Agents that it could use; None if not computed since the agents changed."""
         self.is_impossible = False
         """True if no agent of the pool could ever hold it; valid if ``usable`` is."""
 
-    def has_between(self, low: Key, high: Key, waits: Callable[[RequestView, Line], bool]) -> bool:
+    def has_between(self, low: Key, high: Key, waits: Callable[[RequestView, QueueLine], bool]) -> bool:
         """Returns whether a request with an order of at least ``low`` and less than ``high`` waits in an open line."""
         for line in self.heads:
             if any(waits(request, line) for request in line.requests.irange_key(low, high, (True, False))):
@@ -70,17 +70,17 @@ class RequestQueue(Mapping[str, RequestView]):
     it back.
     """
 
-    def __init__(self, *, by_job: bool, by_user: bool, is_held: Callable[[Line], bool]) -> None:
+    def __init__(self, *, by_job: bool, by_user: bool, is_held: Callable[[QueueLine], bool]) -> None:
         self._by_job = by_job
         self._by_user = by_user
         self._is_held = is_held
-        self._waiting: dict[str, tuple[RequestView, Line]] = {}
+        self._waiting: dict[str, tuple[RequestView, QueueLine]] = {}
         """One dictionary: each that grows beyond a power of two is copied at once, 100,000 entries in 2.5 ms."""
         self.shapes: dict[Key, ShapeQueue] = {}
         self.changes = 0
         """Counts how often a shape came or went."""
-        self.lines_of_job: dict[str, dict[Line, None]] = {}
-        self.lines_of_user: dict[int, dict[Line, None]] = {}
+        self.lines_of_job: dict[str, dict[QueueLine, None]] = {}
+        self.lines_of_user: dict[int, dict[QueueLine, None]] = {}
 
     def __getitem__(self, allocation_id: str) -> RequestView:
         return self._waiting[allocation_id][0]
@@ -100,12 +100,12 @@ class RequestQueue(Mapping[str, RequestView]):
 
     def add_all(self, requests: Collection[RequestView]) -> None:
         """Adds many requests in less time than one by one."""
-        by_line: dict[Line, list[RequestView]] = {}
+        by_line: dict[QueueLine, list[RequestView]] = {}
         for request in requests:
             line = self._line_for(request)
             by_line.setdefault(line, []).append(request)
             self._waiting[request.allocation_id] = request, line
-        heads: dict[ShapeQueue, list[Line]] = {}
+        heads: dict[ShapeQueue, list[QueueLine]] = {}
         for line, added in by_line.items():
             self._take_out(line)
             line.requests.update(added)
@@ -117,7 +117,7 @@ class RequestQueue(Mapping[str, RequestView]):
             queue.heads.extend(lines)
             queue.heads.sort(key=BY_FIRST)
 
-    def line_of(self, allocation_id: str) -> Line:
+    def line_of(self, allocation_id: str) -> QueueLine:
         return self._waiting[allocation_id][1]
 
     def remove(self, allocation_id: str) -> RequestView:
@@ -160,7 +160,7 @@ class RequestQueue(Mapping[str, RequestView]):
         lines = (line for queue in self.shapes.values() for line in queue.lines.values())
         return sum(line.requests.bisect_key_left(order) for line in lines)
 
-    def _line_for(self, request: RequestView) -> Line:
+    def _line_for(self, request: RequestView) -> QueueLine:
         key = (tuple((g.count, g.slots, g.constraints) for g in request.groups), request.preemptible)
         queue = self.shapes.get(key)
         if queue is None:
@@ -171,20 +171,20 @@ class RequestQueue(Mapping[str, RequestView]):
         limits = (job_id, request.max_slots, user_id)
         line = queue.lines.get(limits)
         if line is None:
-            line = queue.lines[limits] = Line(queue, request, *limits)
+            line = queue.lines[limits] = QueueLine(queue, request, *limits)
             if job_id is not None:
                 self.lines_of_job.setdefault(job_id, {})[line] = None
             if user_id is not None:
                 self.lines_of_user.setdefault(user_id, {})[line] = None
         return line
 
-    def _take_out(self, line: Line) -> None:
+    def _take_out(self, line: QueueLine) -> None:
         """Due before the first request of a line changes."""
         if line.is_open:
             heads = line.shape_queue.heads
             del heads[bisect_left(heads, line.first.order, key=BY_FIRST)]
 
-    def _put_back(self, line: Line) -> None:
+    def _put_back(self, line: QueueLine) -> None:
         queue = line.shape_queue
         if line.requests:
             line.first = line.requests[0]
@@ -205,7 +205,7 @@ class RequestQueue(Mapping[str, RequestView]):
 Owner = TypeVar("Owner", str, int)
 
 
-def _forget(lines_of: dict[Owner, dict[Line, None]], owner: Owner, line: Line) -> None:
+def _forget(lines_of: dict[Owner, dict[QueueLine, None]], owner: Owner, line: QueueLine) -> None:
     lines = lines_of[owner]
     del lines[line]
     if not lines:
@@ -213,8 +213,8 @@ def _forget(lines_of: dict[Owner, dict[Line, None]], owner: Owner, line: Line) -
 
 
 def walk(
-    queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | Line]
-) -> Iterator[tuple[RequestView, Line]]:
+    queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | QueueLine]
+) -> Iterator[tuple[RequestView, QueueLine]]:
     """Yields the requests in order. A shape or line that its reader adds to ``passed_over`` is not read further."""
     heap = [(head.first.order, 0, head, 0, head.first) for queue in queues for head in queue.heads[:1]]
     heapify(heap)

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from determined_master.scheduling import fair_share, priority, reasons
-from determined_master.scheduling.draft import Draft
-from determined_master.scheduling.plan import Placement, Plan, Refusal, Release
+from determined_master.scheduling.plan import Placement, Refusal, Release, SchedulingPlan
 from determined_master.scheduling.pool_state import PoolState
+from determined_master.scheduling.scheduling_decision import SchedulingDecision
 from determined_master.scheduling.view import PoolView
 
 
@@ -18,13 +18,13 @@ class Steps(NamedTuple):
 
 
 class Scheduler:
-    """Owns a state, and the draft and the summary of the last decision. A decision does not cost a look at the whole
+    """Owns a state, and the decision and the summary of the last decision. A decision does not cost a look at the whole
     queue. It changes nothing of the state: whoever applied a part of it reports that by ``start`` and ``edit``."""
 
     def __init__(self, state: PoolState) -> None:
         self.pool = state
-        """To be read. While a draft exists, what it gives is not among the free slots."""
-        self._draft: Draft | None = None
+        """To be read. While a decision exists, what it gives is not among the free slots."""
+        self._decision: SchedulingDecision | None = None
         """The last decision. What it gives stays taken until something else than its own placements is recorded."""
         self._summary: reasons.Summary | None = None
 
@@ -34,16 +34,16 @@ class Scheduler:
 
     def edit(self) -> PoolState:
         """Returns the state for a change, or for a look at what is free, after the last decision is undone."""
-        if self._draft is not None:
-            self._draft.undo()
-            self._draft = None
+        if self._decision is not None:
+            self._decision.undo()
+            self._decision = None
         self._summary = None
         return self.pool
 
     def start(self, placement: Placement) -> None:
         """Records that a request was placed."""
-        state, draft = self.pool, self._draft
-        if draft is None or not draft.confirm(placement):
+        state, decision = self.pool, self._decision
+        if decision is None or not decision.confirm(placement):
             self.edit().take(placement.parts)
         self._summary = None
         request = state.queue.remove(placement.allocation_id)
@@ -51,18 +51,18 @@ class Scheduler:
 
     def steps(self) -> Steps:
         """Returns what to do now."""
-        draft = self._new_draft()
-        return Steps(draft.placements(), tuple(draft.releases.values()))
+        decision = self._new_decision()
+        return Steps(decision.placements(), tuple(decision.releases.values()))
 
-    def decide(self) -> Plan:
+    def decide(self) -> SchedulingPlan:
         """Returns what to do now, and the refusals. Reasons for waiting are left out: ``reason_for`` gives them."""
-        return Plan(*self.steps(), self._refusals())
+        return SchedulingPlan(*self.steps(), self._refusals())
 
-    def plan(self) -> Plan:
+    def plan(self) -> SchedulingPlan:
         """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
-        draft = self._new_draft(is_complete=True)
-        summary = self._summary = reasons.Summary.of(draft)
-        plan = Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
+        decision = self._new_decision(is_complete=True)
+        summary = self._summary = reasons.Summary.of(decision)
+        plan = SchedulingPlan(decision.placements(), tuple(decision.releases.values()), self._refusals())
         refused = {refusal.allocation_id for refusal in plan.refusals}
         order = sorted(self.pool.queue.values(), key=lambda request: request.order)
         waiting = {
@@ -85,21 +85,21 @@ class Scheduler:
     def summary(self) -> reasons.Summary:
         """Returns what the decision that is due now leaves behind."""
         if self._summary is None:
-            self._summary = reasons.Summary.of(self._new_draft(is_complete=True))
+            self._summary = reasons.Summary.of(self._new_decision(is_complete=True))
         return self._summary
 
-    def _new_draft(self, *, is_complete: bool = False) -> Draft:
+    def _new_decision(self, *, is_complete: bool = False) -> SchedulingDecision:
         state = self.pool
-        if self._draft is not None:
-            self._draft.undo()
-        draft = self._draft = Draft(state, is_complete=is_complete)
+        if self._decision is not None:
+            self._decision.undo()
+        decision = self._decision = SchedulingDecision(state, is_complete=is_complete)
         for running in state.over_limit():
-            draft.release(
+            decision.release(
                 Release(running.allocation_id, None, f"max_slots of its job was lowered to {running.max_slots}")
             )
         if state.agents:
-            (fair_share if state.scheduler.kind == "fair_share" else priority).fill(draft)
-        return draft
+            (fair_share if state.scheduler.kind == "fair_share" else priority).fill(decision)
+        return decision
 
     @property
     def _refuses(self) -> bool:
@@ -120,7 +120,7 @@ class Scheduler:
         return tuple(refusal for _, refusal in sorted(found, key=lambda pair: pair[0]))
 
 
-def plan(pool: PoolView) -> Plan:
+def plan(pool: PoolView) -> SchedulingPlan:
     """Returns placements, releases and refusals by the rules of the pool's scheduler, and why each of the others waits.
     Every slot is assigned at most once; running allocations keep their slots unless they are released."""
     return Scheduler.of(pool).plan()

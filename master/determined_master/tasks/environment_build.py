@@ -3,14 +3,14 @@
 from determined.environments.inputs import name_of
 from determined.link.messages import ContainerSpec
 from determined.states import TaskKind
-from determined_master.allocations.environment_wait_repository import Wait
+from determined_master.allocations.environment_wait_repository import EnvironmentWait
 from determined_master.db.models import TaskRow
 from determined_master.db.session import WriteSession
 from determined_master.tasks import environment_repository, repository
 from determined_master.tasks.service import NewTask, Tasks
 
 
-async def start(session: WriteSession, tasks: Tasks, wait: Wait) -> TaskRow:
+async def start(session: WriteSession, tasks: Tasks, wait: EnvironmentWait) -> TaskRow:
     """Creates the task: no slots, on the agent that lacks it, as the owner of the attempt that asked for it, with its
     context and variables."""
     attempt = await environment_repository.attempt(session, wait.allocation_id)

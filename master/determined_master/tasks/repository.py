@@ -54,7 +54,7 @@ class DueTask(NamedTuple):
     retry_at: datetime | None
 
 
-class Named(NamedTuple):
+class TaskName(NamedTuple):
     """Kind and description of a task for short references."""
 
     kind: TaskKind
@@ -125,14 +125,14 @@ async def page(
     return (await session.scalars(query if limit is None else query.limit(limit))).all()
 
 
-async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, Named]:
+async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, TaskName]:
     """Returns the names of those of the tasks that are not trials."""
-    found: dict[str, Named] = {}
+    found: dict[str, TaskName] = {}
     for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
         query = select(TaskRow.id, TaskRow.kind, TaskRow.description).where(
             TaskRow.id.in_(batch), TaskRow.kind != TaskKind.TRIAL
         )
-        found.update((task_id, Named(kind, text)) for task_id, kind, text in await session.execute(query))
+        found.update((task_id, TaskName(kind, text)) for task_id, kind, text in await session.execute(query))
     return found
 
 

@@ -11,6 +11,7 @@ from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.named_columns import columns_of
 from determined_master.db.statements.prepared import Prepared
 
 
@@ -29,7 +30,7 @@ class DueTrial(NamedTuple):
     """True if one of its attempts lives or is not settled."""
 
 
-class Stopped(NamedTuple):
+class StoppedTrial(NamedTuple):
     """A stopping trial whose attempts are settled."""
 
     trial_id: int
@@ -60,8 +61,19 @@ async def due(session: ReadSession, after: int = 0) -> list[DueTrial]:
 
 
 _DUE = Prepared(
-    select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
-    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, TrialRow.must_stop, _HAS_OPEN.label("has_open"))
+    select(
+        *columns_of(
+            DueTrial,
+            trial_id=TrialRow.id,
+            experiment_id=TrialRow.experiment_id,
+            task_id=TrialRow.task_id,
+            state=TrialRow.state,
+            retry_at=TrialRow.retry_at,
+            is_invalid=TrialRow.invalid_hp,
+            must_stop=TrialRow.must_stop,
+            has_open=_HAS_OPEN.label("has_open"),
+        )
+    )
     .where(
         TrialRow.id > bindparam("after"),
         TrialRow.state.in_(_LIVE),
@@ -87,7 +99,7 @@ _WANTING = Prepared(
 )
 
 
-async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[Stopped]:
+async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[StoppedTrial]:
     """Returns the stopping trials, of all or of some, whose attempts have all ended and are settled."""
     query = (
         select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
@@ -96,4 +108,4 @@ async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None
     )
     if trial_ids is not None:
         query = query.where(TrialRow.id.in_(trial_ids))
-    return [Stopped(*row) for row in await session.execute(query)]
+    return [StoppedTrial(*row) for row in await session.execute(query)]

@@ -20,7 +20,7 @@ _HOLDS_SLOTS = (
 )
 
 
-class Lagging(NamedTuple):
+class LaggingTrial(NamedTuple):
     """A trial that is to move. ``has_slots``: an attempt of it is placed."""
 
     trial_id: int
@@ -28,20 +28,20 @@ class Lagging(NamedTuple):
     has_slots: bool
 
 
-async def lagging(session: ReadSession, experiment_id: int, to: TrialState) -> list[Lagging]:
+async def lagging(session: ReadSession, experiment_id: int, to: TrialState) -> list[LaggingTrial]:
     """Returns a lot of the trials that are to follow their experiment to ``to``.
 
     Those that wait come first: otherwise they would be placed on the slots that the others leave.
     """
     waiting = await _some(session, experiment_id, to, ~_HOLDS_SLOTS, LOT)
-    found = [Lagging(trial_id, state, has_slots=False) for trial_id, state in waiting]
+    found = [LaggingTrial(trial_id, state, has_slots=False) for trial_id, state in waiting]
     if len(found) < LOT:
         others = await _some(session, experiment_id, to, _HOLDS_SLOTS, LOT_WITH_SLOTS)
-        found += [Lagging(trial_id, state, has_slots=True) for trial_id, state in others]
+        found += [LaggingTrial(trial_id, state, has_slots=True) for trial_id, state in others]
     return found
 
 
-def may_be_more(found: Sequence[Lagging]) -> bool:
+def may_be_more(found: Sequence[LaggingTrial]) -> bool:
     """Returns True if ``found`` is a whole lot."""
     with_slots = sum(each.has_slots for each in found)
     return len(found) - with_slots == LOT or with_slots == LOT_WITH_SLOTS

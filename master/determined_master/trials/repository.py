@@ -31,7 +31,7 @@ from determined_master.events.state_machine import Event, StateMachine
 from determined_master.trials.states import ALLOWED
 
 
-class Named(NamedTuple):
+class TrialName(NamedTuple):
     """Name of a task's trial for short references."""
 
     trial_id: int
@@ -341,16 +341,16 @@ async def attempt_times(session: ReadSession, experiment_ids: Collection[int]) -
     return found
 
 
-async def names_of_tasks(session: ReadSession, task_ids: Collection[str]) -> dict[str, Named]:
+async def names_of_tasks(session: ReadSession, task_ids: Collection[str]) -> dict[str, TrialName]:
     """Returns trials by task; tasks that are not trials are left out."""
-    found: dict[str, Named] = {}
+    found: dict[str, TrialName] = {}
     for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
         query = (
             select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
             .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
             .where(TrialRow.task_id.in_(batch))
         )
-        found.update((task, Named(trial, of, name)) for task, trial, of, name in await session.execute(query))
+        found.update((task, TrialName(trial, of, name)) for task, trial, of, name in await session.execute(query))
     return found
 
 

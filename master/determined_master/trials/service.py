@@ -17,7 +17,7 @@ from determined_master.metrics import health
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create, Resume
 from determined_master.trials import lagging_queries, repository
-from determined_master.trials.lagging_queries import Lagging
+from determined_master.trials.lagging_queries import LaggingTrial
 from determined_master.trials.log_policies import LogPolicies
 from determined_master.trials.search_event_repository import RESUME, add_event
 from determined_master.trials.settlement import Settlement
@@ -83,7 +83,11 @@ class Trials:
         return rows
 
     async def follow_experiment(
-        self, session: WriteSession, experiment: ExperimentRow, actor: str, lagging: Sequence[Lagging] | None = None
+        self,
+        session: WriteSession,
+        experiment: ExperimentRow,
+        actor: str,
+        lagging: Sequence[LaggingTrial] | None = None,
     ) -> None:
         """Moves trials whose experiment was paused, activated or stopped by ``actor`` into the state that follows.
 

@@ -68,7 +68,7 @@ class Settlement:
 
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
         """Ends the stopping trials whose attempts are settled, in a constant number of statements."""
-        by_state: dict[TrialState, list[due_queries.Stopped]] = defaultdict(list)
+        by_state: dict[TrialState, list[due_queries.StoppedTrial]] = defaultdict(list)
         # An allocation that has just ended determines how its trial ends, so it is settled first.
         for each in await due_queries.stopped(session, trial_ids):
             by_state[each.state].append(each)

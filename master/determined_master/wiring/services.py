@@ -151,7 +151,6 @@ def build(
         settings.data,
         folder_roots(allowed_roots(settings)),
         clock,
-        notifications,
         settings.low_disk_bytes,
         partial(sqlite_file.explained_at, settings.url),
     )

@@ -14,7 +14,7 @@ from tests.support.fake_smi import FakeSmi
 
 from determined.errors import DeterminedError
 from determined_agent.accelerators import amd, nvidia
-from determined_agent.accelerators.device import Answer, ask, number
+from determined_agent.accelerators.device import ProgramOutput, ask, number
 from determined_agent.accelerators.kernel_log import KernelLog, parse_xid
 from determined_agent.devices import find_slots
 
@@ -113,7 +113,7 @@ def test_a_driver_that_hangs_is_reported_after_the_time_limit(nvml):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"devices": [{"uuid": 1}], "problems": []}', '{"devices": []}'])
 def test_an_answer_that_is_no_reading_has_no_devices(text):
-    devices, problem = nvidia.read_devices(lambda argv, name: Answer(text))
+    devices, problem = nvidia.read_devices(lambda argv, name: ProgramOutput(text))
     assert (devices, problem) == ([], "NVML: its answer cannot be read" if text else "")
 
 
@@ -125,7 +125,7 @@ def test_a_vendor_program_that_hangs_is_reported_after_the_time_limit(tmp_path, 
     assert ask(["rocm-smi"], "rocm-smi", 0.2).problem == "rocm-smi did not answer within 0.2 s"
     program.write_text("no program")
     assert ask(["rocm-smi"], "rocm-smi").problem.startswith("rocm-smi cannot be run")
-    assert ask(["no-such-program"], "") == Answer()
+    assert ask(["no-such-program"], "") == ProgramOutput()
 
 
 def read_one(nvml, gpu):
@@ -249,7 +249,7 @@ def test_slot_ids_are_unique_and_never_change(tmp_path_factory, lists):
     def find(uuids: Sequence[str]):
         gpus = [{"uuid": uuid, "type": "cuda", "bus": f"0000:{place:02}:00.0"} for place, uuid in enumerate(uuids)]
         text = json.dumps({"devices": gpus, "problems": []})
-        return {slot.uuid: slot.id for slot in find_slots(None, data=data, ask=lambda argv, name: Answer(text))}
+        return {slot.uuid: slot.id for slot in find_slots(None, data=data, ask=lambda argv, name: ProgramOutput(text))}
 
     first, second = (find(uuids) for uuids in lists)
     before = {uuid: slot for uuid, slot in first.items() if uuid}

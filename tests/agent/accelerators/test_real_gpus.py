@@ -13,7 +13,7 @@ from determined_agent.accelerators import nvidia
 from determined_agent.accelerators.device import ask
 from determined_agent.devices import find_slots
 from determined_agent.hooks.devices import DevicesHook
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 
 LISTED = ask(["nvidia-smi", "-L"], "nvidia-smi").text
 pytestmark = pytest.mark.skipif("GPU " not in LISTED, reason="shown only on a machine with an NVIDIA GPU")
@@ -35,10 +35,10 @@ async def test_a_process_sees_only_the_gpu_of_its_slot(tmp_path):
     slot = find_slots(None, slot_type="cuda")[-1]
     folder = RunFolder(tmp_path / "run")
     folder.make()
-    draft = Draft("c", ContainerSpec(task_id="t", slots=[slot.id], environment={}, entrypoint="true"), folder)
-    await DevicesHook([slot]).do(draft)
+    plan = ContainerPlan("c", ContainerSpec(task_id="t", slots=[slot.id], environment={}, entrypoint="true"), folder)
+    await DevicesHook([slot]).do(plan)
     query = "import torch; print(torch.cuda.device_count(), torch.cuda.get_device_properties(0).uuid)"
-    environment = os.environ | draft.environment
+    environment = os.environ | plan.environment
     run = partial(
         subprocess.run, ["python3", "-c", query], env=environment, capture_output=True, text=True, check=False
     )

@@ -19,7 +19,7 @@ from determined_agent.accelerators.slot_watch import SlotWatch
 from determined_agent.drivers.driver import ContainerOptions, NotStarted, SystemFailure
 from determined_agent.hooks import devices as devices_hook
 from determined_agent.hooks.devices import DevicesHook
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 A, B = SlotFacts(id=0, type="cuda", uuid="GPU-a"), SlotFacts(id=1, type="cuda", uuid="GPU-b")
@@ -220,15 +220,15 @@ def draft_of(tmp_path, slots, *, container=False):
     spec = ContainerSpec(task_id="t", slots=slots, environment={}, entrypoint="true")
     folder = RunFolder(tmp_path / "run")
     folder.make()
-    return Draft("c", spec, folder, container=ContainerOptions("image") if container else None)
+    return ContainerPlan("c", spec, folder, container=ContainerOptions("image") if container else None)
 
 
 async def test_a_task_sees_its_own_gpus_by_uuid_and_no_others(tmp_path):
     hook = DevicesHook([A, B, SlotFacts(id=2, type="cuda", uuid="MIG-c")])
-    draft = draft_of(tmp_path, [1, 2])
-    await hook.do(draft)
-    assert draft.environment["CUDA_VISIBLE_DEVICES"] == draft.environment["NVIDIA_VISIBLE_DEVICES"] == "GPU-b,MIG-c"
-    assert draft.environment["DET_GPU_UUIDS"] == "GPU-b,MIG-c"
+    plan = draft_of(tmp_path, [1, 2])
+    await hook.do(plan)
+    assert plan.environment["CUDA_VISIBLE_DEVICES"] == plan.environment["NVIDIA_VISIBLE_DEVICES"] == "GPU-b,MIG-c"
+    assert plan.environment["DET_GPU_UUIDS"] == "GPU-b,MIG-c"
     none = draft_of(tmp_path, [])
     await hook.do(none)
     assert (none.environment["CUDA_VISIBLE_DEVICES"], none.environment["NVIDIA_VISIBLE_DEVICES"]) == ("", "void")
@@ -238,11 +238,11 @@ async def test_a_task_sees_its_own_gpus_by_uuid_and_no_others(tmp_path):
 
 async def test_a_container_gets_its_own_gpus_and_no_others(tmp_path):
     hook = DevicesHook([A, B])
-    draft = draft_of(tmp_path, [1], container=True)
-    await hook.do(draft)
-    assert draft.container is not None
-    assert draft.container.gpus == ("GPU-b",)
-    assert draft.container.environment == {"NVIDIA_VISIBLE_DEVICES": "GPU-b"}
+    plan = draft_of(tmp_path, [1], container=True)
+    await hook.do(plan)
+    assert plan.container is not None
+    assert plan.container.gpus == ("GPU-b",)
+    assert plan.container.environment == {"NVIDIA_VISIBLE_DEVICES": "GPU-b"}
     none = draft_of(tmp_path, [], container=True)
     await hook.do(none)
     assert none.container is not None
@@ -254,14 +254,14 @@ async def test_a_container_gets_the_files_of_its_own_cards(tmp_path):
     uuids = ["0x9246348f24d9a1a5", "0xb"]
     slots = [SlotFacts(id=number, type="rocm", uuid=uuid) for number, uuid in enumerate(uuids)]
     files = {uuids[0]: ("/dev/kfd", "/dev/dri/renderD128"), uuids[1]: ("/dev/kfd", "/dev/dri/renderD129")}
-    draft = draft_of(tmp_path, [0, 1], container=True)
-    await DevicesHook(slots, None, files).do(draft)
-    assert draft.container is not None
-    assert draft.container.devices == tuple(
+    plan = draft_of(tmp_path, [0, 1], container=True)
+    await DevicesHook(slots, None, files).do(plan)
+    assert plan.container is not None
+    assert plan.container.devices == tuple(
         f"{file}:{file}:rwm" for file in ("/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129")
     )
-    assert draft.environment["ROCR_VISIBLE_DEVICES"] == "GPU-9246348f24d9a1a5,1"
-    assert draft.environment["HIP_VISIBLE_DEVICES"] == "0,1"
+    assert plan.environment["ROCR_VISIBLE_DEVICES"] == "GPU-9246348f24d9a1a5,1"
+    assert plan.environment["HIP_VISIBLE_DEVICES"] == "0,1"
     with pytest.raises(SystemFailure, match="device files"):
         await DevicesHook(slots).do(draft_of(tmp_path, [1], container=True))
 
@@ -273,10 +273,10 @@ async def test_a_task_waits_until_the_memory_of_the_previous_task_is_free(tmp_pa
     async def occupation(slots):
         return next(reasons)
 
-    draft = draft_of(tmp_path, [0])
-    await DevicesHook([A], occupation).do(draft)
+    plan = draft_of(tmp_path, [0])
+    await DevicesHook([A], occupation).do(plan)
     assert next(reasons, None) is None
-    output = b"".join(path.read_bytes() for path in draft.folder.output.iterdir())
+    output = b"".join(path.read_bytes() for path in plan.folder.output.iterdir())
     assert output.count(b"waiting until it is free: slot 0: 9,000 MiB of its memory are still in use") == 1
 
 

@@ -17,7 +17,14 @@ from tests.support.waiting import eventually
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers import docker
 from determined_agent.drivers.docker import DockerDriver
-from determined_agent.drivers.driver import ContainerOptions, Ended, Launch, NotStarted, PublishedPort, SystemFailure
+from determined_agent.drivers.driver import (
+    ContainerLaunch,
+    ContainerOptions,
+    NotStarted,
+    PublishedPort,
+    RunEnd,
+    SystemFailure,
+)
 from determined_agent.drivers.engine import Engine
 from determined_agent.host_access.access import ClusterFolders, HostAccess
 from determined_agent.host_access.host_mounts import HostMounts
@@ -47,14 +54,16 @@ async def driver_on(
             await driver.close()
 
 
-def make_launch(folder: Path, **options: Any) -> Launch:
+def make_launch(folder: Path, **options: Any) -> ContainerLaunch:
     run = RunFolder(folder / uuid.uuid4().hex)
     run.make()
     mounts = (Mount("/host/data", "/data", True, "rslave"),)
-    return Launch(run, ("task",), {"SECRET": "token"}, run.workdir, mounts, ContainerOptions("lab/train:1", **options))
+    return ContainerLaunch(
+        run, ("task",), {"SECRET": "token"}, run.workdir, mounts, ContainerOptions("lab/train:1", **options)
+    )
 
 
-def write_end(launch: Launch, **record: Any) -> None:
+def write_end(launch: ContainerLaunch, **record: Any) -> None:
     launch.folder.exit.write_text(json.dumps({"format": 1, **record}))
 
 
@@ -69,7 +78,7 @@ async def test_a_container_from_start_to_end_needs_five_kinds_of_calls(tmp_path:
         write_end(launch, code=3)
         engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 3}
         await engine.tell(name)
-        assert await waiting == Ended("exited", code=3)
+        assert await waiting == RunEnd("exited", code=3)
     distinct_lines = list(dict.fromkeys(line.replace(name, "NAME") for line in engine.lines))
     assert distinct_lines == [
         "POST /containers/create",
@@ -268,7 +277,7 @@ async def test_podmans_error_about_a_container_that_is_just_ending_is_retried(
         engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 5}
         message = "read /proc/29517/cgroup: no such process"
         engine.rules = [answering("GET /containers/detent-", 500, message, times=1)]
-        assert await driver.wait(launch.folder) == Ended("exited", code=5)
+        assert await driver.wait(launch.folder) == RunEnd("exited", code=5)
 
 
 async def test_a_container_that_podman_is_stopping_has_not_ended(tmp_path: Path) -> None:
@@ -302,7 +311,7 @@ async def test_an_end_is_read_from_the_shims_record_while_the_engine_is_away(tmp
         await driver.start(launch)
         engine.is_away = True
         write_end(launch, code=0)
-        assert await driver.wait(launch.folder) == Ended("exited", code=0)
+        assert await driver.wait(launch.folder) == RunEnd("exited", code=0)
 
 
 async def test_a_stop_by_the_engine_is_a_system_failure(tmp_path: Path) -> None:
@@ -325,7 +334,7 @@ async def test_a_container_is_removed_when_its_engine_is_back(tmp_path: Path, mo
         await driver.start(launch)
         engine.is_away = True
         write_end(launch, code=0)
-        assert await driver.wait(launch.folder) == Ended("exited", code=0)
+        assert await driver.wait(launch.folder) == RunEnd("exited", code=0)
         engine.is_away = False
         engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 0}
         await eventually(lambda: not engine.exists)

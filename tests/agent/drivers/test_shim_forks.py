@@ -15,7 +15,7 @@ from tests.support.driver_runs import make_launch, run, text_of
 from tests.support.waiting import eventually
 
 from determined_agent.drivers import process
-from determined_agent.drivers.driver import Ended, Launch
+from determined_agent.drivers.driver import ContainerLaunch, RunEnd
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.task_process.task_spawn import RUN_TASK
@@ -40,26 +40,26 @@ def server_of(folder: Path) -> list[int]:
     ]
 
 
-def boot(folder: Path, entrypoint: object, **variables: str) -> Launch:
+def boot(folder: Path, entrypoint: object, **variables: str) -> ContainerLaunch:
     """Returns the launch of a task by the product's own start-up program. Its argv would fail immediately."""
     launch = make_launch(folder, "", argv=("/nowhere/python", "-c", "raise SystemExit(9)"))
     environment = {**launch.environment, "DET_ENTRYPOINT_JSON": json.dumps(entrypoint), **variables}
-    return Launch(launch.folder, launch.argv, environment, launch.workdir, program=RUN_TASK)
+    return ContainerLaunch(launch.folder, launch.argv, environment, launch.workdir, program=RUN_TASK)
 
 
 async def test_the_start_up_program_runs_without_another_python(forks: ShimForks, tmp_path: Path) -> None:
     script = "echo $OWN; env | grep -c ^PATH=; pwd; tr '\\0' ' ' < /proc/$$/cmdline"
     launch = boot(tmp_path, script, OWN="variable")
-    assert await run(ProcessDriver(forks=forks), launch) == Ended("exited", code=0)
+    assert await run(ProcessDriver(forks=forks), launch) == RunEnd("exited", code=0)
     assert text_of(launch.folder) == ["variable", "1", str(launch.workdir), f"sh -c {script} "]
 
 
 async def test_an_error_of_the_start_up_program_is_written_to_the_log(forks: ShimForks, tmp_path: Path) -> None:
     launch = boot(tmp_path, None)
-    assert await run(ProcessDriver(forks=forks), launch) == Ended("exited", code=1)
+    assert await run(ProcessDriver(forks=forks), launch) == RunEnd("exited", code=1)
     assert text_of(launch.folder) == ["determined: the experiment configuration has no entrypoint"]
     broken = boot(tmp_path, "true", DET_EXPERIMENT_CONFIG="{")
-    assert await run(ProcessDriver(forks=forks), broken) == Ended("exited", code=1)
+    assert await run(ProcessDriver(forks=forks), broken) == RunEnd("exited", code=1)
     assert text_of(broken.folder)[0] == "Traceback (most recent call last):"
 
 
@@ -99,7 +99,7 @@ async def test_a_killed_fork_server_is_restarted_and_no_task_is_lost(
     await asyncio.to_thread(os.waitid, os.P_PID, server, os.WEXITED | os.WNOWAIT)
     with caplog.at_level(logging.WARNING):
         launch = make_launch(tmp_path, "echo done")
-        assert await run(driver, launch) == Ended("exited", code=0)
+        assert await run(driver, launch) == RunEnd("exited", code=0)
     assert [record.message for record in caplog.records] == [
         "the fork server of this agent was ended by another program; it is started again"
     ]
@@ -107,7 +107,7 @@ async def test_a_killed_fork_server_is_restarted_and_no_task_is_lost(
     assert second_server != server
     (running.workdir / "go").write_text("now\n")
     async with asyncio.timeout(20):
-        assert await driver.wait(running.folder) == Ended("exited", code=3)
+        assert await driver.wait(running.folder) == RunEnd("exited", code=3)
 
 
 async def test_the_fork_server_ends_with_its_agent_and_its_shims_continue(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_the_fork_server_ends_with_its_agent_and_its_shims_continue(tmp_pa
     await eventually(lambda: not server_of(tmp_path / "data"))
     (launch.workdir / "go").write_text("now\n")
     async with asyncio.timeout(20):
-        assert await ProcessDriver().wait(launch.folder) == Ended("exited", code=3)
+        assert await ProcessDriver().wait(launch.folder) == RunEnd("exited", code=3)
 
 
 async def test_without_a_fork_server_a_shim_starts_in_its_own_python(tmp_path: Path) -> None:
@@ -136,6 +136,6 @@ async def test_a_suspended_fork_server_is_replaced_and_delays_no_task(
     (server,) = await eventually(lambda: server_of(tmp_path / "data"))
     os.kill(server, signal.SIGSTOP)
     async with asyncio.timeout(60):
-        assert await run(driver, make_launch(tmp_path, "echo done")) == Ended("exited", code=0)
+        assert await run(driver, make_launch(tmp_path, "echo done")) == RunEnd("exited", code=0)
     (second_server,) = await eventually(lambda: [pid for pid in server_of(tmp_path / "data") if pid != server])
     assert second_server != server

@@ -20,7 +20,7 @@ from determined_agent.environments.environment_store import Environments, facts_
 from determined_agent.environments.task_base import built_base
 from determined_agent.environments.task_python import PythonProbe
 from determined_agent.hooks.environment import EnvironmentHook
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.settings import Settings
 from determined_agent.task_process.identity import Identity
 
@@ -33,10 +33,10 @@ def environments(data: Path, **settings: Any) -> Environments:
     return Environments(SimpleNamespace(data=data, **values))  # type: ignore[arg-type]
 
 
-def draft(name: str, folder: Path) -> Draft:
+def plan(name: str, folder: Path) -> ContainerPlan:
     run = RunFolder(folder / name)
     run.output.mkdir(parents=True)
-    return Draft(name, ContainerSpec(task_id="t", slots=[], environment={}, entrypoint="true"), run)
+    return ContainerPlan(name, ContainerSpec(task_id="t", slots=[], environment={}, entrypoint="true"), run)
 
 
 def make(known: Environments, key: str) -> Path:
@@ -48,7 +48,7 @@ def make(known: Environments, key: str) -> Path:
 
 
 async def test_a_container_waits_for_its_build_and_reports_the_environment_it_needs(tmp_path: Path):
-    known, waiting = environments(tmp_path), draft("one", tmp_path)
+    known, waiting = environments(tmp_path), plan("one", tmp_path)
     reports: list[str] = []
     waiting.on_change = lambda: reports.append(waiting.needed_environment)
     task = asyncio.create_task(known.wait(KEY, waiting))
@@ -58,11 +58,11 @@ async def test_a_container_waits_for_its_build_and_reports_the_environment_it_ne
     known.finish(KEY)
     assert await task == folder
     assert (waiting.needed_environment, reports[-1]) == ("", "")
-    assert await known.wait(KEY, draft("two", tmp_path)) == folder
+    assert await known.wait(KEY, plan("two", tmp_path)) == folder
 
 
 async def test_waiting_for_a_build_that_was_killed_raises_not_started(tmp_path: Path):
-    known, waiting = environments(tmp_path), draft("one", tmp_path)
+    known, waiting = environments(tmp_path), plan("one", tmp_path)
     task = asyncio.create_task(known.wait(KEY, waiting))
     await asyncio.sleep(0)
     known.make(KEY)
@@ -72,7 +72,7 @@ async def test_waiting_for_a_build_that_was_killed_raises_not_started(tmp_path: 
 
 
 async def test_a_container_that_is_stopped_no_longer_needs_its_environment(tmp_path: Path):
-    known, waiting = environments(tmp_path), draft("one", tmp_path)
+    known, waiting = environments(tmp_path), plan("one", tmp_path)
     task = asyncio.create_task(known.wait(KEY, waiting))
     await asyncio.sleep(0)
     task.cancel()
@@ -84,7 +84,7 @@ async def test_a_container_that_is_stopped_no_longer_needs_its_environment(tmp_p
 async def test_clean_up_does_not_remove_an_environment_that_a_container_uses(tmp_path: Path):
     known = environments(tmp_path)
     folder = make(known, KEY)
-    await known.wait(KEY, draft("one", tmp_path))
+    await known.wait(KEY, plan("one", tmp_path))
     long_ago = time.time() - 31 * DAY
     os.utime(tmp_path / "environments" / KEY / "used", (long_ago, long_ago))
     known.clean_up({"one"})
@@ -97,7 +97,7 @@ async def test_clean_up_does_not_remove_an_environment_that_a_container_uses(tmp
 async def test_clean_up_removes_an_environment_whose_container_is_gone(tmp_path: Path):
     known = environments(tmp_path)
     folder = make(known, KEY)
-    await known.wait(KEY, draft("one", tmp_path))
+    await known.wait(KEY, plan("one", tmp_path))
     long_ago = time.time() - 31 * DAY
     os.utime(tmp_path / "environments" / KEY / "used", (long_ago, long_ago))
     known.clean_up(set())
@@ -153,7 +153,7 @@ async def test_the_python_link_of_a_users_environment_mounts_no_folder_that_is_c
     folder = make(environments(tmp_path), KEY)
     (folder / "bin" / "python").unlink()
     (folder / "bin" / "python").symlink_to(tmp_path / "closed" / "open" / "bin" / "nothing")
-    created = draft("one", tmp_path)
+    created = plan("one", tmp_path)
     created.built, created.identity = facts_of(folder), Identity(54001, 54001, (54001,), "ada", "ada", "/home/ada")
     settings = Settings(data=tmp_path / "agent", base_environment={"PATH": os.defpath})
     await EnvironmentHook(settings, "agent", 1, PythonProbe(settings.base_environment)).do(created)

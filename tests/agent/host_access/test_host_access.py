@@ -12,9 +12,9 @@ import pytest
 from tests.support.agents import make_desired
 
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import Launch, NotStarted
+from determined_agent.drivers.driver import ContainerLaunch, NotStarted
 from determined_agent.hooks.container_mounts import ContainerMountsHook, HostAccessHook
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access import access as host_access
 from determined_agent.host_access.access import ClusterFolders, HostAccess, HostRules, is_allowed_device
 from determined_agent.host_access.host_mounts import HostMounts
@@ -33,12 +33,12 @@ def access_of(tmp_path: Path, folders: ClusterFolders = ClusterFolders(), **sett
     return HostAccess(Settings(data=tmp_path / "agent", container_runtime="docker", **settings), lambda: folders)
 
 
-def draft_of(tmp_path: Path, identity: Identity | None = None, **spec: Any) -> Draft:
+def plan_of(tmp_path: Path, identity: Identity | None = None, **spec: Any) -> ContainerPlan:
     folder = RunFolder(tmp_path / "agent" / "run")
     folder.make()
     container_spec = make_desired(**spec).spec
     assert container_spec is not None
-    return Draft("c", container_spec, folder, identity=identity)
+    return ContainerPlan("c", container_spec, folder, identity=identity)
 
 
 def bind(path: object) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def store(path: object) -> dict[str, Any]:
     return {"checkpoint_storage": {"type": "shared_fs", "host_path": str(path)}}
 
 
-def refusal(access: HostAccess, draft: Draft) -> str:
+def refusal(access: HostAccess, plan: ContainerPlan) -> str:
     try:
-        access.check(draft)
+        access.check(plan)
     except NotStarted as problem:
         return str(problem)
     return ""
@@ -118,19 +118,19 @@ def test_a_folder_that_no_setting_names_is_refused_with_the_line_that_allows_it(
     tmp_path: Path, key: Callable[[object], dict[str, Any]]
 ) -> None:
     (tmp_path / "data").mkdir()
-    text = refusal(access_of(tmp_path), draft_of(tmp_path, **key(tmp_path / "data")))
+    text = refusal(access_of(tmp_path), plan_of(tmp_path, **key(tmp_path / "data")))
     assert "host_path: the administrator of this agent does not allow" in text
     assert text.endswith(f"adds to agent.yaml: allowed_host_paths: [{tmp_path / 'data'}]")
     for name in ("allowed_host_paths", "allowed_bind_mounts"):
         allowed = access_of(tmp_path, **{name: [tmp_path / "data"]})
-        assert refusal(allowed, draft_of(tmp_path, **key(tmp_path / "data"))) == ""
+        assert refusal(allowed, plan_of(tmp_path, **key(tmp_path / "data"))) == ""
 
 
 def test_the_clusters_storage_is_allowed_without_a_setting_of_the_agent(tmp_path: Path) -> None:
     folders = ClusterFolders((str(tmp_path / "storage"),), "")
-    assert refusal(access_of(tmp_path, folders), draft_of(tmp_path, **store(tmp_path / "storage"))) == ""
-    assert refusal(access_of(tmp_path, folders), draft_of(tmp_path, **store(tmp_path / "other"))) != ""
-    earlier = draft_of(tmp_path, is_cluster_storage=True, **store(tmp_path / "storage"))
+    assert refusal(access_of(tmp_path, folders), plan_of(tmp_path, **store(tmp_path / "storage"))) == ""
+    assert refusal(access_of(tmp_path, folders), plan_of(tmp_path, **store(tmp_path / "other"))) != ""
+    earlier = plan_of(tmp_path, is_cluster_storage=True, **store(tmp_path / "storage"))
     assert refusal(access_of(tmp_path), earlier) == "", "a master of an earlier version marks the task"
 
 
@@ -149,11 +149,11 @@ def test_the_data_folders_of_master_and_agent_are_refused_even_if_a_parent_is_al
     (tmp_path / "token").touch()
     folders = ClusterFolders((str(master / "checkpoints"),), str(master))
     access = access_of(tmp_path, folders, allowed_host_paths=[tmp_path], token_file=tmp_path / "token")
-    draft = draft_of(tmp_path, ADA if is_users else None, **key(f"{tmp_path}/{path}"))
-    text = refusal(access, draft)
+    plan = plan_of(tmp_path, ADA if is_users else None, **key(f"{tmp_path}/{path}"))
+    text = refusal(access, plan)
     assert "data folder" in text or "join token" in text, text
     assert "adds to agent.yaml: allowed_host_paths:" in text
-    assert refusal(access, draft_of(tmp_path, **key(master / "checkpoints"))) == ""
+    assert refusal(access, plan_of(tmp_path, **key(master / "checkpoints"))) == ""
 
 
 def test_the_data_folder_of_another_master_is_recognised_by_its_files(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_the_data_folder_of_another_master_is_recognised_by_its_files(tmp_path: 
     for name in ("secret", "agent-token"):
         (tmp_path / "data" / "other" / name).touch()
     access = access_of(tmp_path, allowed_host_paths=[tmp_path / "data"])
-    text = refusal(access, draft_of(tmp_path, **bind(tmp_path / "data" / "other" / "blobs")))
+    text = refusal(access, plan_of(tmp_path, **bind(tmp_path / "data" / "other" / "blobs")))
     assert f"{tmp_path}/data/other/blobs is in the master's data folder" in text
 
 
@@ -169,30 +169,30 @@ def test_the_data_folder_of_another_master_is_recognised_by_its_files(tmp_path: 
 @pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=needs_root)])
 def test_the_engines_socket_and_its_parent_folders_are_refused(tmp_path: Path, path: str, is_users: bool) -> None:
     access = access_of(tmp_path, allowed_host_paths=["/"])
-    text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **store(path)))
+    text = refusal(access, plan_of(tmp_path, ADA if is_users else None, **store(path)))
     assert "contains" in text or "is the container engine's socket" in text, text
 
 
 @pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=needs_root)])
 def test_a_bind_mount_of_proc_is_refused(tmp_path: Path, is_users: bool) -> None:
     access = access_of(tmp_path, allowed_host_paths=["/"])
-    text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **bind("/proc")))
+    text = refusal(access, plan_of(tmp_path, ADA if is_users else None, **bind("/proc")))
     assert "/proc is the machine's processes" in text
 
 
 def test_allowed_capabilities_match_with_and_without_prefix_in_any_case(tmp_path: Path) -> None:
-    wanted = draft_of(tmp_path, add_capabilities=["CAP_SYS_PTRACE", "sys_admin"])
+    wanted = plan_of(tmp_path, add_capabilities=["CAP_SYS_PTRACE", "sys_admin"])
     text = refusal(access_of(tmp_path, allowed_capabilities=["cap_sys_ptrace"]), wanted)
     assert "environment.add_capabilities: the administrator of this agent does not allow SYS_ADMIN" in text
     assert text.endswith("allowed_capabilities: [SYS_ADMIN]")
     assert refusal(access_of(tmp_path, allowed_capabilities=["SYS_PTRACE", "CAP_SYS_ADMIN"]), wanted) == ""
-    assert "does not allow ALL" in refusal(access_of(tmp_path), draft_of(tmp_path, add_capabilities=["ALL"]))
+    assert "does not allow ALL" in refusal(access_of(tmp_path), plan_of(tmp_path, add_capabilities=["ALL"]))
 
 
 def test_a_device_that_is_not_allowed_is_refused_also_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "null").symlink_to("/dev/null")
     for path in ("/dev/null", tmp_path / "null"):
-        wanted = draft_of(tmp_path, devices=[{"host_path": str(path), "container_path": "/dev/x"}])
+        wanted = plan_of(tmp_path, devices=[{"host_path": str(path), "container_path": "/dev/x"}])
         text = refusal(access_of(tmp_path), wanted)
         assert text.startswith(
             "resources.devices[0].host_path: the administrator of this agent does not allow /dev/null"
@@ -218,9 +218,9 @@ def test_the_cluster_folders_are_known_to_a_restarted_agent(tmp_path: Path) -> N
 
 
 async def test_a_refused_storage_folder_is_not_created(tmp_path: Path) -> None:
-    draft = draft_of(tmp_path, **store(tmp_path / "new"))
+    plan = plan_of(tmp_path, **store(tmp_path / "new"))
     with pytest.raises(NotStarted):
-        await HostAccessHook(access_of(tmp_path)).do(draft)
+        await HostAccessHook(access_of(tmp_path)).do(plan)
     assert not (tmp_path / "new").exists()
 
 
@@ -243,10 +243,10 @@ def home() -> Any:
     shutil.rmtree(parent)
 
 
-async def launch_of(access: HostAccess, draft: Draft) -> Launch:
-    await ContainerMountsHook(access).do(draft)
-    mounts = tuple(mount for mount in draft.mounts if mount.named_by)
-    return Launch(draft.folder, ("true",), {}, draft.workdir, mounts, None, draft.identity)
+async def launch_of(access: HostAccess, plan: ContainerPlan) -> ContainerLaunch:
+    await ContainerMountsHook(access).do(plan)
+    mounts = tuple(mount for mount in plan.mounts if mount.named_by)
+    return ContainerLaunch(plan.folder, ("true",), {}, plan.workdir, mounts, None, plan.identity)
 
 
 def swap(folder: Path, target: Path) -> None:
@@ -257,11 +257,11 @@ def swap(folder: Path, target: Path) -> None:
 @needs_root
 async def test_a_linked_user_may_mount_only_folders_that_their_own_rights_reach(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path)
-    assert refusal(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work"))) == ""
-    text = refusal(access, draft_of(tmp_path, ADA, **bind(home / "closed" / "open")))
+    assert refusal(access, plan_of(tmp_path, ADA, **bind(home / "ada" / "work"))) == ""
+    text = refusal(access, plan_of(tmp_path, ADA, **bind(home / "closed" / "open")))
     assert f"uid 54001 may not reach host_path {home}/closed/open" in text
     (home / "ada" / "link").symlink_to(home / "closed" / "open")
-    text = refusal(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "link")))
+    text = refusal(access, plan_of(tmp_path, ADA, **bind(home / "ada" / "link")))
     assert f"uid 54001 may not reach host_path {home}/closed/open" in text
 
 
@@ -271,7 +271,7 @@ async def test_a_folder_that_becomes_a_link_before_the_mount_is_refused(
     tmp_path: Path, home: Path, key: Callable[[object], dict[str, Any]]
 ) -> None:
     access = access_of(tmp_path)
-    launch = await launch_of(access, draft_of(tmp_path, ADA, **key(home / "ada" / "work")))
+    launch = await launch_of(access, plan_of(tmp_path, ADA, **key(home / "ada" / "work")))
     swap(home / "ada" / "work", home / "closed" / "open")
     with pytest.raises(NotStarted, match="has become a link"):
         async with HostMounts(access, tmp_path / "agent").held(launch):
@@ -283,7 +283,7 @@ async def test_a_folder_that_is_no_longer_allowed_is_refused_right_before_the_mo
     """The folder is the same, but the rules have changed since the first check."""
     (tmp_path / "data").mkdir()
     launch = await launch_of(
-        access_of(tmp_path, allowed_host_paths=[tmp_path / "data"]), draft_of(tmp_path, **bind(tmp_path / "data"))
+        access_of(tmp_path, allowed_host_paths=[tmp_path / "data"]), plan_of(tmp_path, **bind(tmp_path / "data"))
     )
     with pytest.raises(NotStarted, match="does not allow"):
         async with HostMounts(access_of(tmp_path), tmp_path / "agent").held(launch):
@@ -295,7 +295,7 @@ async def test_a_folder_that_becomes_a_link_during_the_mount_still_mounts_the_ch
     tmp_path: Path, home: Path
 ) -> None:
     access = access_of(tmp_path)
-    launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work")))
+    launch = await launch_of(access, plan_of(tmp_path, ADA, **bind(home / "ada" / "work")))
     async with HostMounts(access, tmp_path / "agent").held(launch) as (mount,):
         swap(home / "ada" / "work", home / "closed" / "open")
         assert (Path(mount.source) / "file").read_text() == "mine"
@@ -307,7 +307,7 @@ async def test_a_folder_that_becomes_a_link_during_the_mount_still_mounts_the_ch
 @needs_mounts
 async def test_a_single_file_is_held_too_and_remove_leftovers_releases_it(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path)
-    launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work" / "file")))
+    launch = await launch_of(access, plan_of(tmp_path, ADA, **bind(home / "ada" / "work" / "file")))
     async with HostMounts(access, tmp_path / "agent").held(launch) as (held,):
         assert Path(held.source).read_text() == "mine"
         HostMounts(access, tmp_path / "agent").remove_leftovers()
@@ -322,7 +322,7 @@ async def test_a_named_folder_is_mounted_by_its_own_path_unless_users_can_replac
     (tmp_path / "link").symlink_to(home)
     access = access_of(tmp_path, allowed_host_paths=[tmp_path / "link", home / "ada" / "work"])
     for named, is_its_own in ((home, True), (home / "ada" / "work", False)):
-        launch = await launch_of(access, draft_of(tmp_path, **bind(named)))
+        launch = await launch_of(access, plan_of(tmp_path, **bind(named)))
         async with HostMounts(access, tmp_path / "agent").held(launch) as (mount,):
             assert (mount.source == str(named)) is is_its_own
 
@@ -330,9 +330,9 @@ async def test_a_named_folder_is_mounted_by_its_own_path_unless_users_can_replac
 @needs_root
 def test_a_listed_folder_that_a_user_replaces_by_a_link_is_refused(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path, allowed_host_paths=[home / "ada" / "work"])
-    assert refusal(access, draft_of(tmp_path, **bind(home / "ada" / "work"))) == ""
+    assert refusal(access, plan_of(tmp_path, **bind(home / "ada" / "work"))) == ""
     swap(home / "ada" / "work", home / "closed" / "open")
-    text = refusal(access, draft_of(tmp_path, **bind(home / "ada" / "work")))
+    text = refusal(access, plan_of(tmp_path, **bind(home / "ada" / "work")))
     assert f"does not allow {home}/closed/open" in text
 
 
@@ -342,8 +342,8 @@ async def test_an_agent_without_mount_rights_allows_named_folders_and_those_that
     monkeypatch.setattr(host_access, "can_mount_as_root", lambda: False)
     (tmp_path / "data" / "deep" / "er").mkdir(parents=True)
     access = access_of(tmp_path, allowed_host_paths=[tmp_path / "data"])
-    assert refusal(access, draft_of(tmp_path, **bind(tmp_path / "data"))) == ""
-    text = refusal(access, draft_of(tmp_path, **bind(tmp_path / "data" / "deep")))
+    assert refusal(access, plan_of(tmp_path, **bind(tmp_path / "data"))) == ""
+    text = refusal(access, plan_of(tmp_path, **bind(tmp_path / "data" / "deep")))
     if os.geteuid() == 0:
         assert f"{tmp_path}/data/deep is not named itself" in text, "tasks run as root, who can exchange everything"
         tmp_path.chmod(0o755)

@@ -13,7 +13,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ReportedState
 from determined.link.run_folder import RunFolder
-from determined_agent.drivers.driver import Ended
+from determined_agent.drivers.driver import RunEnd
 from determined_agent.output import exit_report
 from determined_agent.output.exit_report import exit_of
 
@@ -46,7 +46,7 @@ def test_the_exit_of_many_long_records_is_bounded(tmp_path: Path) -> None:
         lines = ["x" * 10_000] * 20
         record = {"rank": rank, "code": 1, "signal": 10**30, "time": float(rank + 1), "last_lines": lines}
         (folder.exits / f"rank-{rank}.json").write_text(json.dumps(record))
-    result = exit_of(Ended("exited", code=1), folder)
+    result = exit_of(RunEnd("exited", code=1), folder)
     assert len(result.ranks) == exit_report.MAX_RECORDS
     assert result.ranks[0].signal is None
     assert len(result.model_dump_json()) < 4 * exit_report.MAX_TEXT_CHARACTERS

@@ -10,7 +10,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import OutputAck, OutputBatch
 from determined.link.run_folder import RunFolder
-from determined_agent.master_link.http import Answer
+from determined_agent.master_link.http import HttpAnswer
 from determined_agent.output import log_segments
 from determined_agent.output import shipper as output
 from determined_agent.output.log_segments import AGENT, STDOUT, SegmentWriter
@@ -24,12 +24,12 @@ class Master:
         self.batches: list[OutputBatch] = []
         self.received = asyncio.Event()
 
-    async def request(self, method: str, path: str, body: bytes = b"", **_: Any) -> Answer:
+    async def request(self, method: str, path: str, body: bytes = b"", **_: Any) -> HttpAnswer:
         assert (method, path) == ("POST", "/detent/agents/one/output")
         batch = OutputBatch.model_validate_json(body)
         self.batches.append(batch)
         self.received.set()
-        return Answer(200, OutputAck(committed=batch.end).model_dump_json().encode())
+        return HttpAnswer(200, OutputAck(committed=batch.end).model_dump_json().encode())
 
     @property
     def lines(self) -> list[list[str]]:
@@ -199,7 +199,7 @@ async def test_output_that_is_already_being_sent_is_not_offered_with_the_report(
     may_answer = asyncio.Event()
     answer = running.master.request
 
-    async def slow(*arguments: Any) -> Answer:
+    async def slow(*arguments: Any) -> HttpAnswer:
         answered = await answer(*arguments)
         await may_answer.wait()
         return answered

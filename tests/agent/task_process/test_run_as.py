@@ -13,7 +13,7 @@ from tests.support.fake_link_master import FakeLinkMaster
 from determined.link.messages import RunAs
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.hooks.hook import Draft
+from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.hooks.identity import IdentityHook
 from determined_agent.settings import Settings
 
@@ -153,7 +153,7 @@ async def test_an_agent_that_is_not_root_refuses_another_linked_user(
     spec = make_desired(owner="ada", run_as=ADA).spec
     assert spec is not None
     with pytest.raises(NotStarted, match=r"ada is linked with uid 54001 .* runs as uid 1000 and not as root"):
-        await hook.do(Draft("c", spec, RunFolder(tmp_path)))
-    own = Draft("c", spec.model_copy(update={"run_as": RunAs(uid=1000, gid=100)}), RunFolder(tmp_path))
+        await hook.do(ContainerPlan("c", spec, RunFolder(tmp_path)))
+    own = ContainerPlan("c", spec.model_copy(update={"run_as": RunAs(uid=1000, gid=100)}), RunFolder(tmp_path))
     await hook.do(own)
     assert own.identity is None

@@ -101,12 +101,12 @@ def test_a_certificate_for_the_address_is_made_once_with_a_private_key(tmp_path:
     found = slurm_pool.certificate(tmp_path, "10.0.0.7", {})
     file, key = Path(found["DET_MASTER_TLS_CERT"]), Path(found["DET_MASTER_TLS_KEY"])
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    made = file.read_bytes()
+    before = file.read_bytes()
     assert slurm_pool.certificate(tmp_path, "10.0.0.7", {}) == found
-    assert file.read_bytes() == made
+    assert file.read_bytes() == before
     slurm_pool.certificate(tmp_path, "10.1.0.7", {})
     renamed = file.read_bytes()
-    assert renamed != made
+    assert renamed != before
     slurm_pool.certificate(tmp_path, "10.1.0.7", {}, datetime.now(UTC) + timedelta(days=1000))
     assert file.read_bytes() != renamed
     assert slurm_pool.certificate(tmp_path, "10.0.0.7", {"tls_cert": "/etc/master.crt"}) == {}

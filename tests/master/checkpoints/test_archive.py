@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from determined_master.checkpoints.archive import CHUNK_BYTES, Entry, tar_chunks, zip_chunks
+from determined_master.checkpoints.archive import CHUNK_BYTES, FolderEntry, tar_chunks, zip_chunks
 from determined_master.checkpoints.folders import entries_below
 
-Chunks = Callable[[Iterator[Entry]], Iterator[bytes]]
+Chunks = Callable[[Iterator[FolderEntry]], Iterator[bytes]]
 
 
-def entries_of(folder: Path) -> Iterator[Entry]:
+def entries_of(folder: Path) -> Iterator[FolderEntry]:
     number = os.open(folder, os.O_RDONLY)
     try:
         yield from entries_below(number)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from determined.errors import BadRequest
 from determined_master.experiment_index import filters
-from determined_master.experiment_index.column_names import Named, readings
+from determined_master.experiment_index.column_names import ColumnName, readings
 from determined_master.experiment_index.filters import MAX_FIELDS, OPERATORS, WITHOUT_VALUE, Field, Group, SortKey
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
@@ -123,4 +123,4 @@ def test_malformed_orders_are_refused(text: str):
     ],
 )
 def test_a_column_name_has_these_readings(column: str, kinds: list[tuple[Any, str, Any]]):
-    assert readings(column) == [Named(column, *kind) for kind in kinds]
+    assert readings(column) == [ColumnName(column, *kind) for kind in kinds]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.columns import update_columns
 from tests.support.makers import NOON, add_experiment, add_trial, effective
 from tests.support.new_database import new_database
 
@@ -91,7 +92,7 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
                 "validation.m.mean": sum(finite) / len(finite) if finite else None,
             }
             created.append(Plain(row.id, columns, labels))
-    await Indexer(database).catch_up(at_once=True)
+    await update_columns(Indexer(database))
     return created
 
 

@@ -13,7 +13,7 @@ from determined.errors import ConfigError
 from determined_workflows.batch import environment_job, job_record, settings, slurm_client, submission
 from determined_workflows.batch.environment_job import Build
 from determined_workflows.batch.project import Project
-from determined_workflows.batch.submission import Prepared, Request
+from determined_workflows.batch.submission import PreparedJob, Request
 from determined_workflows.site_profile import SiteProfile
 
 SCONTROL = """\
@@ -44,7 +44,9 @@ def project(tmp_path: Path, programs: Path) -> Project:
     return found
 
 
-def prepare(project: Project, command: str = "python main.py", count: int | None = None, **flags: object) -> Prepared:
+def prepare(
+    project: Project, command: str = "python main.py", count: int | None = None, **flags: object
+) -> PreparedJob:
     found, _ = settings.read(flags)
     sweep = "ab12" if count else None
     asked = Request(found, project, command, ["det"], (), SiteProfile(), sweep_id=sweep, count=count, max_parallel=None)

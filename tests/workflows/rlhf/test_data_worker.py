@@ -12,11 +12,11 @@ from determined_workflows.rlhf.task import data, data_worker, dataset_cache, ran
 class Noisy(torch.utils.data.Dataset[Any]):
     """Items that draw from the global random stream."""
 
-    made = 0
+    created = 0
 
     def __init__(self, util: data.DatasetUtility, items: int = 12) -> None:
         self.items = items
-        Noisy.made += 1
+        Noisy.created += 1
 
     def __len__(self) -> int:
         return self.items
@@ -86,10 +86,10 @@ def test_several_datasets_follow_each_other() -> None:
 
 def test_a_cached_dataset_is_made_once(tmp_path: Path) -> None:
     cache = dataset_cache.DatasetCache(tmp_path, "exp", "trial", "tokenizer")
-    before = Noisy.made
+    before = Noisy.created
     first = dataset_cache.make("test-noisy", UTIL, cache)
     second = dataset_cache.make("test-noisy", UTIL, cache)
-    assert Noisy.made == before + 1
+    assert Noisy.created == before + 1
     assert [float(first[index]["noise"]) for index in range(12)] == [
         float(second[index]["noise"]) for index in range(12)
     ]

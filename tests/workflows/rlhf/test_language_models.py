@@ -22,16 +22,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    made = tmp_path_factory.mktemp("model")
+    folder = tmp_path_factory.mktemp("model")
     tokenizer = Tokenizer(models.WordLevel({"<eos>": 0, "a": 1, "b": 2}, unk_token="<eos>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>").save_pretrained(made)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>").save_pretrained(folder)
     config = transformers.GPT2Config(
         vocab_size=3, n_positions=8, n_embd=8, n_layer=1, n_head=1, bos_token_id=0, eos_token_id=0
     )
     torch.manual_seed(1)
-    transformers.GPT2LMHeadModel(config).save_pretrained(made)
-    return made
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    return folder
 
 
 def ids() -> torch.Tensor:

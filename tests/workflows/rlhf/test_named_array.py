@@ -166,9 +166,9 @@ def test_tensors_are_sliced_and_filled_like_arrays() -> None:
 
 def test_a_copy_and_a_pickle_have_fields_and_metadata() -> None:
     x = from_dict({"a": np.arange(3), "b": {"c": None}}, step=[1])
-    for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
-        assert_same(made.to_dict(), x.to_dict())
-        assert dict(made.metadata) == {"step": [1]}
+    for copied in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert_same(copied.to_dict(), x.to_dict())
+        assert dict(copied.metadata) == {"step": [1]}
     assert repr(x) == "NamedArray(a=int64[3], b=NamedArray(c=None), metadata={'step': [1]})"
 
 

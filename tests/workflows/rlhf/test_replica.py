@@ -56,12 +56,12 @@ register_model("test-linear", linear)
 
 def replica(backend: ModelBackend | None = None, rank: int = 0) -> Replica:
     torch.manual_seed(3)
-    made = Replica(
+    created = Replica(
         "actor[0]", make_model("test-linear", "actor", "cpu"), Interface(), backend or make_backend("torch_train"),
         rank=rank,
     )  # fmt: skip
-    made.initialize(SPEC, ["inference", "train_step"])
-    return made
+    created.initialize(SPEC, ["inference", "train_step"])
+    return created
 
 
 def train(trained: Replica, steps: int) -> list[float]:
@@ -69,26 +69,26 @@ def train(trained: Replica, steps: int) -> list[float]:
 
 
 def test_a_reply_has_arrays_without_gradients_and_the_version_that_was_used() -> None:
-    reply, told = replica().call("inference", from_dict(BATCH))
+    reply, facts = replica().call("inference", from_dict(BATCH))
     assert reply is not None
     assert not reply["y"].requires_grad
-    assert (told["version"], told["version_after"], told["stats"]) == (0, 0, {})
-    assert told["seconds"] > 0
+    assert (facts["version"], facts["version_after"], facts["stats"]) == (0, 0, {})
+    assert facts["seconds"] > 0
 
 
 def test_a_train_step_that_does_not_count_is_counted() -> None:
     trained = replica()
-    _, told = trained.call("train_step", from_dict(BATCH))
-    assert (told["version"], told["version_after"]) == (0, 1)
+    _, facts = trained.call("train_step", from_dict(BATCH))
+    assert (facts["version"], facts["version_after"]) == (0, 1)
     train(trained, 4)
     assert trained.model.version.epoch == 1
     assert trained.model.version.epoch_step == 1
 
 
 def test_an_interface_that_lacks_a_called_method_is_refused() -> None:
-    made = replica()
+    created = replica()
     with pytest.raises(TypeError, match=r"the dataflow calls generate of actor\[0\], and its interface Interface"):
-        made.initialize(SPEC, ["generate", "inference"])
+        created.initialize(SPEC, ["generate", "inference"])
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_an_interface_that_lacks_a_called_method_is_refused() -> None:
     ],
 )
 def test_a_result_that_cannot_be_sent_is_named(returned: object, text: str) -> None:
-    made = replica()
-    made.interface.returns = returned  # type: ignore[attr-defined]  # of this test's interface
+    created = replica()
+    created.interface.returns = returned  # type: ignore[attr-defined]  # of this test's interface
     with pytest.raises(TypeError, match=text):
-        made.call("inference", from_dict(BATCH))
+        created.call("inference", from_dict(BATCH))
 
 
 def test_a_restored_replica_trains_on_bit_by_bit() -> None:
@@ -131,10 +131,10 @@ def test_the_files_of_the_first_replica_are_kept(tmp_path: Path) -> None:
 
 
 def test_an_inference_backend_freezes_the_module() -> None:
-    made = replica(make_backend("torch_inference"))
-    assert not made.model.module.training
-    assert not any(parameter.requires_grad for parameter in made.model.module.parameters())
-    assert set(made.state_dict()["training"]) == {"module"}
+    created = replica(make_backend("torch_inference"))
+    assert not created.model.module.training
+    assert not any(parameter.requires_grad for parameter in created.model.module.parameters())
+    assert set(created.state_dict()["training"]) == {"module"}
 
 
 def test_tokens_are_those_of_the_mask_or_of_the_largest_integer_matrix() -> None:
@@ -206,10 +206,10 @@ def test_evaluation_draws_no_random_numbers_of_the_training() -> None:
         def evaluate(self, model: Model, eval_dataloader: Any) -> dict[str, Any]:
             return {"drawn": sum(float(batch) for batch in eval_dataloader) + torch.rand(1).item()}
 
-    made = replica()
-    made.interface, made.eval_loader = Drawing(), [1, 2]  # type: ignore[assignment]  # any iterable
+    created = replica()
+    created.interface, created.eval_loader = Drawing(), [1, 2]  # type: ignore[assignment]  # any iterable
     state = torch.get_rng_state()
-    assert made.evaluate()["drawn"] > 3
+    assert created.evaluate()["drawn"] > 3
     assert torch.equal(torch.get_rng_state(), state)
-    made.eval_loader = None
-    assert made.evaluate() == {}
+    created.eval_loader = None
+    assert created.evaluate() == {}

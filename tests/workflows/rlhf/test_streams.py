@@ -53,9 +53,9 @@ class Worker:
 
 @pytest.fixture
 def server() -> Iterator[StreamServer]:
-    made = StreamServer(0, KEY, ["actor", "ref"], host="127.0.0.1", max_frame_bytes=1 << 20)
-    yield made
-    made.close()
+    server = StreamServer(0, KEY, ["actor", "ref"], host="127.0.0.1", max_frame_bytes=1 << 20)
+    yield server
+    server.close()
 
 
 @pytest.fixture
@@ -283,13 +283,13 @@ def test_random_bytes_are_dropped_with_one_line(
 
 def dealer(server: StreamServer, *, key: bytes | None = KEY) -> "zmq.Socket[bytes]":
     """Returns a socket that passes the gate if it has the key."""
-    made = zmq.Context.instance().socket(zmq.DEALER)
-    made.setsockopt(zmq.LINGER, 0)
+    socket = zmq.Context.instance().socket(zmq.DEALER)
+    socket.setsockopt(zmq.LINGER, 0)
     if key is not None:
-        made.setsockopt(zmq.PLAIN_USERNAME, stream_messages.GATE_USER)
-        made.setsockopt(zmq.PLAIN_PASSWORD, stream_messages.gate_password(key))
-    made.connect(f"tcp://127.0.0.1:{server.port}")
-    return made
+        socket.setsockopt(zmq.PLAIN_USERNAME, stream_messages.GATE_USER)
+        socket.setsockopt(zmq.PLAIN_PASSWORD, stream_messages.gate_password(key))
+    socket.connect(f"tcp://127.0.0.1:{server.port}")
+    return socket
 
 
 @pytest.mark.parametrize("key", [None, b"z" * 32])

@@ -80,9 +80,9 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path)
-    yield made
-    made.end()
+    running = Running(tmp_path)
+    yield running
+    running.end()
 
 
 def test_a_worker_answers_with_arrays_and_metadata(running: Running) -> None:

@@ -53,14 +53,14 @@ def test_a_role_has_a_name_that_the_layer_accepts(model: str, role: str) -> None
 
 
 def test_the_first_signal_asks_and_a_later_one_ends() -> None:
-    now, told = [0.0], []
-    stop = StopRequest(lambda: now[0], told.append)
+    now, messages = [0.0], []
+    stop = StopRequest(lambda: now[0], messages.append)
     assert not stop.is_asked
     stop.handle(signal.SIGINT, None)
     now[0] = 0.5
     stop.handle(signal.SIGINT, None)
     assert stop.is_asked
-    assert len(told) == 1
+    assert len(messages) == 1
     now[0] = 3.0
     with pytest.raises(SystemExit) as ended:
         stop.handle(signal.SIGINT, None)
@@ -112,12 +112,12 @@ def test_a_traceback_without_frames_of_the_user_stays() -> None:
 
 def test_a_long_call_is_named_after_a_minute_and_then_ever_less_often() -> None:
     calls: dict[str, float] = {"actor[0].generate": 0.0}
-    told: list[str] = []
-    watch = CallWatch(lambda: list(calls.items()), 60.0, told.append)
+    messages: list[str] = []
+    watch = CallWatch(lambda: list(calls.items()), 60.0, messages.append)
     for seconds in range(0, 500, 10):
         calls["actor[0].generate"] = float(seconds)
         watch.look()
-    assert told == [f"actor[0].generate has not answered for {seconds} s" for seconds in (60, 120, 240, 480)]
+    assert messages == [f"actor[0].generate has not answered for {seconds} s" for seconds in (60, 120, 240, 480)]
 
 
 def test_a_call_is_named_before_the_hang_watchdog_ends_the_trial() -> None:

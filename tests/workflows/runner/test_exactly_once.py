@@ -111,14 +111,14 @@ def test_a_temporary_file_of_a_killed_run_is_ignored_and_replaced(runner: Runner
     """The run was killed between writing a temporary file and renaming it."""
     runner.pids()
     runner.kill()
-    drafts = [folder / "output" / "N_1" / name for name in (".stat.draft", ".param.draft")]
-    for draft in drafts:
+    plans = [folder / "output" / "N_1" / name for name in (".stat.draft", ".param.draft")]
+    for draft in plans:
         draft.write_text("work: finis")
     (folder / "go").touch()
     assert start().end()[0] == 0
     assert states(folder) == FINISHED
     assert starts(folder) == {"1": 2, "2": 2}
-    assert not any(draft.exists() for draft in drafts)
+    assert not any(draft.exists() for draft in plans)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 14))])

@@ -11,7 +11,7 @@ import sys
 import termios
 from pathlib import Path
 
-from determined_workflows.runner.console import Console, Progress
+from determined_workflows.runner.console import Console, TaskCounts
 
 CLEAR = "\r\x1b[K"
 GRID = """\
@@ -77,7 +77,7 @@ def test_the_progress_line_of_a_narrow_terminal_is_cut(folder: Path) -> None:
 
 def test_a_stream_that_is_no_terminal_gets_no_progress_line(folder: Path) -> None:
     stream = io.StringIO()
-    console = Console(Progress(2), ["train"], stream=stream)
+    console = Console(TaskCounts(2), ["train"], stream=stream)
     console.event("START", "0", "train", 1, Path("output/N_1"))
     console.tick()
     console.end_progress()
@@ -85,7 +85,7 @@ def test_a_stream_that_is_no_terminal_gets_no_progress_line(folder: Path) -> Non
 
 
 def test_the_progress_line_estimates_the_remaining_time() -> None:
-    assert Progress(10, finished=2, failed=1, skipped=1).line(60) == "0 running, 1 failed, 4/10 done, 2:00 to go"
-    assert Progress(10, running=2).line(60) == "2 running, 0 failed, 0/10 done"
-    assert Progress(3000, running=2, finished=1).line(60) == "2 running, 0 failed, 1/3000 done, 49:59:00 to go"
-    assert Progress(1, finished=1).line(60) == "0 running, 0 failed, 1/1 done"
+    assert TaskCounts(10, finished=2, failed=1, skipped=1).line(60) == "0 running, 1 failed, 4/10 done, 2:00 to go"
+    assert TaskCounts(10, running=2).line(60) == "2 running, 0 failed, 0/10 done"
+    assert TaskCounts(3000, running=2, finished=1).line(60) == "2 running, 0 failed, 1/3000 done, 49:59:00 to go"
+    assert TaskCounts(1, finished=1).line(60) == "0 running, 0 failed, 1/1 done"

@@ -1,5 +1,5 @@
 import createClient, { type Middleware } from "openapi-fetch";
-import { masterUrl } from "@/app/base";
+import { masterUrl } from "@/browser/base";
 import { problemOf } from "./problem";
 import type { paths } from "./schema";
 import { sessionEnded } from "./sessionEnded";

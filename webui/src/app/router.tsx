@@ -3,8 +3,8 @@ import { createBrowserRouter, Navigate, type RouteObject, useParams } from "reac
 import { Home } from "@/routes/Home";
 import { NotFound } from "@/routes/NotFound";
 import { SignInLink } from "@/routes/SignInLink";
-import { baseName } from "./base";
-import { lazyPage } from "./lazy";
+import { baseName } from "@/browser/base";
+import { lazyPage } from "@/components/base/lazy";
 import { Layout } from "./Layout";
 import { makeLoaders } from "./loaders";
 import { RouteFailure } from "./RouteFailure";

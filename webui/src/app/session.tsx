@@ -1,25 +1,18 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { useLocation } from "react-router";
 import { messageOf, Problem } from "@/api/problem";
 import { sessionEnded } from "@/api/sessionEnded";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
+import { CurrentSession } from "@/hooks/useSession";
 import { LiveProvider } from "@/live/LiveProvider";
 import { SignInForm } from "@/routes/SignInForm";
-import { type Session, sessionQuery } from "@/services/session";
+import { sessionQuery } from "@/services/session";
 import { Dialog } from "@/components/base/Dialog";
 import { DialogsWait } from "@/components/base/dialogsWait";
 import layout from "@/styles/layout.module.css";
-
-const Current = createContext<Session | null>(null);
-
-export function useSession(): Session {
-  const session = useContext(Current);
-  if (!session) throw new Error("asked for a session outside of one");
-  return session;
-}
 
 /** Renders its children for a signed-in user, and the sign-in for anyone else. */
 export function SessionGate({ children }: { children: ReactNode }) {
@@ -44,7 +37,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
     );
   }
   return (
-    <Current value={data}>
+    <CurrentSession value={data}>
       {/* Remounted for another user, but not when the session ends: that would discard typed text. */}
       <LiveProvider key={data.user.id} signedIn={!ended}>
         <DialogsWait value={ended}>{children}</DialogsWait>
@@ -53,7 +46,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
       <Dialog open={ended} onClose={() => undefined} title="Your session has ended">
         <SignInForm note="Sign in to continue. Your last action was not carried out." onDone={signedIn} />
       </Dialog>
-    </Current>
+    </CurrentSession>
   );
 }
 

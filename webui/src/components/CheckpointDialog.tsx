@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useSession } from "@/app/session";
+import { useSession } from "@/hooks/useSession";
 import { escapeControl } from "@/format/escapeControl";
 import { bytes } from "@/format/number";
 import { useApiMutation } from "@/hooks/useApiMutation";

@@ -1,4 +1,4 @@
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { ago } from "@/format/duration";
 import { exact } from "@/format/dateTime";
 import { useNow } from "@/hooks/useNow";

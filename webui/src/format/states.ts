@@ -1,10 +1,23 @@
-import type { IconName } from "@/components/base/Icon";
-
 export type Tone = "quiet" | "live" | "waiting" | "good" | "bad" | "stopped";
+
+/** Names of the icons of states, which are among those of the component `Icon`. */
+export type StateIcon =
+  | "check"
+  | "clock"
+  | "close"
+  | "dashedRing"
+  | "dot"
+  | "half"
+  | "pause"
+  | "play"
+  | "quarter"
+  | "restart"
+  | "ring"
+  | "square";
 
 export interface Look {
   word: string;
-  icon: IconName;
+  icon: StateIcon;
   tone: Tone;
 }
 

@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncE
 import { api } from "@/api/client";
 import { Problem } from "@/api/problem";
 import { sessionEnded } from "@/api/sessionEnded";
-import { whenIdle } from "@/app/idleCallback";
+import { whenIdle } from "@/browser/idleCallback";
 import { type Stale, staleBy } from "./changes";
 import { openEventSource } from "./eventSource";
 import { RowUpdates } from "./rowUpdates";

@@ -1,4 +1,4 @@
-import { masterUrl } from "@/app/base";
+import { masterUrl } from "@/browser/base";
 import type { StreamMessage, WorkerRequest } from "./sharedStream";
 import type { Source } from "./stream";
 

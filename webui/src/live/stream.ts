@@ -1,4 +1,4 @@
-import { pageBuild, pageEvent } from "@/app/base";
+import { pageBuild, pageEvent } from "@/browser/base";
 import type { Change } from "./changes";
 import { heardTime } from "./serverClock";
 

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Navigate, Route, Routes, useParams } from "react-router";
 import { isOutage, Problem } from "@/api/problem";
-import { type Lazy, lazy, useFetched } from "@/app/lazy";
+import { type Lazy, lazy, useFetched } from "@/components/base/lazy";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";

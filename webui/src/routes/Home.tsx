@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
-import { masterUrl } from "@/app/base";
+import { masterUrl } from "@/browser/base";
 import { isOutage, messageOf, Problem } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";

@@ -1,6 +1,6 @@
 import { fireEvent, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { isTimeZone, setPreferences } from "@/app/preferences";
+import { isTimeZone, setPreferences } from "@/browser/preferences";
 import { SessionGate } from "@/app/session";
 import { drawn, pass, stopClock } from "@/testing/drawn";
 import { fakeMaster } from "@/testing/fakeMaster";
@@ -56,7 +56,7 @@ describe("preferences", () => {
   // Read once, when the page is loaded.
   const loaded = async () => {
     vi.resetModules();
-    const { applyPreferences } = await import("@/app/preferences");
+    const { applyPreferences } = await import("@/browser/preferences");
     applyPreferences();
     return document.documentElement.dataset;
   };

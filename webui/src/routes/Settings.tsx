@@ -1,6 +1,6 @@
 import { useContext, useState, useSyncExternalStore } from "react";
-import { isTimeZone, type Preferences, setPreferences, usePreferences } from "@/app/preferences";
-import { useSession } from "@/app/session";
+import { isTimeZone, type Preferences, setPreferences, usePreferences } from "@/browser/preferences";
+import { useSession } from "@/hooks/useSession";
 import { duration } from "@/format/duration";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { Actions } from "@/keyboard/actions";

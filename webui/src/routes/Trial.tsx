@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
 import { isOutage, Problem } from "@/api/problem";
-import { type Lazy, lazy, useFetched } from "@/app/lazy";
+import { type Lazy, lazy, useFetched } from "@/components/base/lazy";
 import { ActionGroup } from "@/components/base/ActionGroup";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";

@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Link } from "react-router";
-import { useSession } from "@/app/session";
+import { useSession } from "@/hooks/useSession";
 import { Button } from "@/components/base/Button";
 import { Dialog } from "@/components/base/Dialog";
 import { Failure } from "@/components/base/Failure";

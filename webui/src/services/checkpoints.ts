@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
-import { masterUrl } from "@/app/base";
+import { masterUrl } from "@/browser/base";
 
 export type ListedCheckpoint = components["schemas"]["ListedCheckpoint"];
 

@@ -46,7 +46,7 @@ if (typeof window !== "undefined") {
 }
 
 // Code that the first render delays is loaded before a test presses something.
-if (typeof window !== "undefined") await (await import("@/app/preloadChunks")).preloadChunks();
+if (typeof window !== "undefined") await (await import("@/components/base/preloadChunks")).preloadChunks();
 
 afterEach(() => {
   if (typeof window !== "undefined") cleanup();

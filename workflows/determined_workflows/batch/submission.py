@@ -65,7 +65,7 @@ class _Draft:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedJob:
     """A job that can be submitted."""
 
     request: Request
@@ -96,7 +96,7 @@ def request(
     return Request(settings, project, command, words, sbatch, site, is_built_here=bool(flags.get("build_here")))
 
 
-def prepare(asked: Request, environ: Mapping[str, str], say: Say) -> Prepared:
+def prepare(asked: Request, environ: Mapping[str, str], say: Say) -> PreparedJob:
     """Checks the request and makes its caches. Raises ConfigError and SlurmError; nothing is submitted then."""
     slurm_client.require()
     draft = _draft(asked, environ)
@@ -104,7 +104,7 @@ def prepare(asked: Request, environ: Mapping[str, str], say: Say) -> Prepared:
     environment = _environment(asked, draft.options, limit, say)
     data = data_archive.pack(asked.project, draft.data_paths, say) if draft.data_paths else None
     plan, nonce = _plan(asked, draft, environment)
-    return Prepared(asked, plan, data, _seconds(configuration.get("KillWait", "")), nonce)
+    return PreparedJob(asked, plan, data, _seconds(configuration.get("KillWait", "")), nonce)
 
 
 def preview(asked: Request, environ: Mapping[str, str], say: Say) -> JobPlan:
@@ -173,7 +173,7 @@ def _plan(asked: Request, draft: _Draft, environment: Path | None) -> tuple[JobP
     return plan, nonce
 
 
-def submit(prepared: Prepared) -> tuple[JobRecord, str]:
+def submit(prepared: PreparedJob) -> tuple[JobRecord, str]:
     """Writes script and record, and submits. Returns the record and the job's id.
 
     Raises ConfigError if the outputs cannot be written, and SlurmError. Nothing is left behind, unless Slurm did not

@@ -53,7 +53,7 @@ class Continuation:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ResumePlan:
     """What is left to do. ``note`` says what the reader could not know, if anything.
 
     ``checked`` is the first job with its continuation, as the launcher of the target composes it.
@@ -75,7 +75,7 @@ def plan(
     script: Path | None = None,
     python: str | None = None,
     is_for_slurm: bool = False,
-) -> Plan:
+) -> ResumePlan:
     """Returns the jobs of a folder that are to be continued.
 
     Raises NotFound if the folder, the checkpoint or the script does not exist; CompositionError if the application has
@@ -98,7 +98,7 @@ def plan(
     composition = _check(target, [*slurm, *arguments], python, run.working_folder)
     note = f"{run.path} is finished ({run_folder.RESULT}); it trains further" if _is_finished(run.path) else None
     job = Continuation(composition, [*slurm, *arguments], run.path, checkpoint)
-    return Plan([job], run, changes, composition, note=note)
+    return ResumePlan([job], run, changes, composition, note=note)
 
 
 def _multirun(
@@ -110,7 +110,7 @@ def _multirun(
     python: str | None,
     *,
     is_for_slurm: bool,
-) -> Plan:
+) -> ResumePlan:
     composition = compose(
         script, ["--multirun", *own, *run.overrides], python=python, working_folder=run.working_folder
     )
@@ -140,7 +140,7 @@ def _multirun(
     note = None
     if not writes_results:
         note = f"no job of {run.path} has a {run_folder.RESULT}, so that finished jobs cannot be told: all jobs run"
-    return Plan(jobs, run, changes, checked, composition, note)
+    return ResumePlan(jobs, run, changes, checked, composition, note)
 
 
 def resume_overrides(folder: str, step: int) -> list[str]:
@@ -148,7 +148,7 @@ def resume_overrides(folder: str, step: int) -> list[str]:
     return [f"{FOLDER_KEY}={quoted(folder)}", f"{STEP_KEY}={step}"]
 
 
-def on_cluster(plan: Plan, project: Project, python: str | None = None) -> Composition:
+def on_cluster(plan: ResumePlan, project: Project, python: str | None = None) -> Composition:
     """Returns the continuation as a composition for the cluster, where checkpoints lie in the folder of the task."""
     first = plan.jobs[0]
     if plan.composition is None:
@@ -164,7 +164,7 @@ def on_cluster(plan: Plan, project: Project, python: str | None = None) -> Compo
     return replace(plan.composition, jobs=jobs)
 
 
-def copy_checkpoints(plan: Plan, folder: Path) -> Path:
+def copy_checkpoints(plan: ResumePlan, folder: Path) -> Path:
     """Copies the checkpoints to continue from, and what Hydra wrote beside them, below ``folder/resume``."""
     for each in plan.jobs:
         if each.checkpoint is not None:

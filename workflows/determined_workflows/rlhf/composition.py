@@ -10,9 +10,9 @@ from determined.errors import ConfigError
 from determined_workflows.composed_experiment import completed
 from determined_workflows.rlhf import project
 from determined_workflows.rlhf.task import experiment_check
-from determined_workflows.rlhf.task.config import ExperimentScheduling, Scheduling
 from determined_workflows.rlhf.task.prepare import PreparedExperiment
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, role_name
+from determined_workflows.rlhf.task.worker_config import ExperimentScheduling, Scheduling
 
 WORKER_MODULE = "determined_workflows.rlhf.task.run_worker"
 METRIC = "reward"

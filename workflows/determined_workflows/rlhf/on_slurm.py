@@ -12,7 +12,7 @@ from determined_workflows.batch.job_record import JobRecord
 from determined_workflows.batch.project import FILES_FOLDER, Project
 from determined_workflows.batch.settings import JobSettings
 from determined_workflows.batch.status import JobState
-from determined_workflows.batch.submission import Prepared, Request
+from determined_workflows.batch.submission import PreparedJob, Request
 from determined_workflows.rlhf import local_run, project
 from determined_workflows.rlhf.composition import Composition
 from determined_workflows.rlhf.run_record import Record
@@ -22,12 +22,12 @@ SCRATCH = "slurm"
 HOURS = "01-00:00:00"
 
 
-def prepare(composition: Composition, folder: Path, *, partition: str | None, say: Say) -> Prepared:
+def prepare(composition: Composition, folder: Path, *, partition: str | None, say: Say) -> PreparedJob:
     """Checks the job. Raises ConfigError and SlurmError; nothing is submitted then."""
     return submission.prepare(_request(composition, folder, partition), os.environ, say)
 
 
-def submit(composition: Composition, folder: Path, variables: Mapping[str, str], prepared: Prepared) -> str:
+def submit(composition: Composition, folder: Path, variables: Mapping[str, str], prepared: PreparedJob) -> str:
     """Submits the job and returns its id. Raises ConfigError if its files cannot be written, and SlurmError."""
     local_run.write_roles(composition, folder, variables)
     record, job = submission.submit(prepared)

@@ -8,7 +8,7 @@ from pathlib import Path
 from determined.errors import ConfigError
 from determined_workflows.rlhf.task import config as api
 from determined_workflows.rlhf.task import project_modules
-from determined_workflows.rlhf.task.experiment_check import ExperimentError
+from determined_workflows.rlhf.task.experiment_error import ExperimentError
 from determined_workflows.rlhf.task.prepare import PreparedExperiment, prepare
 from determined_workflows.rlhf.task.registry import unknown_name
 

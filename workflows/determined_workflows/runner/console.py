@@ -15,7 +15,7 @@ _CLEAR = "\r\x1b[K"
 
 
 @dataclass
-class Progress:
+class TaskCounts:
     """Counts of tasks."""
 
     total: int
@@ -42,7 +42,7 @@ class Progress:
 class Console:
     """Prints one line for each event, keeps it for ``logs``, and shows the progress on a terminal."""
 
-    progress: Progress
+    progress: TaskCounts
     commands: Sequence[str]
     is_verbose: bool = False
     has_progress: bool = True

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from determined_workflows.runner import console, errors, grid, output_folder, params_file
 from determined_workflows.runner.cluster import record
-from determined_workflows.runner.console import Console, Progress
+from determined_workflows.runner.console import Console, TaskCounts
 from determined_workflows.runner.errors import RunnerError
 from determined_workflows.runner.execution import Execution, Outcome, script, task_files
 from determined_workflows.runner.grid import Selection, Task
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         tasks = tasks[:1]
     names = [template.name for task in tasks for template in task.templates]
     lines = Console(
-        Progress(len(tasks)),
+        TaskCounts(len(tasks)),
         names,
         is_verbose=options.is_verbose,
         has_progress=not (options.is_debug or options.is_dry_run),

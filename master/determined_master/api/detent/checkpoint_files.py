@@ -11,7 +11,7 @@ from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import Number, RowId, Time, Wire
 from determined_master.api.schemas.enums import states
 from determined_master.checkpoints import repository
-from determined_master.checkpoints.repository import Listed
+from determined_master.checkpoints.repository import CheckpointOfTrial
 from determined_master.db.models import MetricRow
 from determined_master.db.models.base import from_micros, to_micros
 from determined_master.db.session import ReadSession
@@ -116,7 +116,7 @@ async def _list(
     return CheckpointList(checkpoints=shown, next=f"{to_micros(last.report_time)}-{last.uuid}" if last else None)
 
 
-def _listed(each: Listed, validation: MetricRow | None, *, is_best: bool) -> ListedCheckpoint:
+def _listed(each: CheckpointOfTrial, validation: MetricRow | None, *, is_best: bool) -> ListedCheckpoint:
     row = each.row
     return ListedCheckpoint(
         uuid=row.uuid,

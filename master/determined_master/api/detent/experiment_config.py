@@ -39,7 +39,7 @@ def _shown(config: dict[str, Any], submitted: str, defaults: dict[str, Any]) -> 
 @router.post("/config/check")
 async def check_config(body: schemas.ConfigCheckBody, _user: User, creator: CreatorDep) -> schemas.ConfigCheck:
     """Checks a configuration as the creation of an experiment does, without creating one."""
-    result = await creator.check(body.config)
+    result = await creator.check_before_creation(body.config)
     has_entrypoint = result.config is None or bool(result.config.get("entrypoint"))
     found = [*result.checked.diagnostics, *([] if has_entrypoint else [NO_ENTRYPOINT])]
     return schemas.ConfigCheck(

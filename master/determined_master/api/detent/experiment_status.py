@@ -171,7 +171,7 @@ async def _with_search(session: ReadSession, row: ExperimentRow, text: str, tota
 
 async def _awaited_removal(session: ReadSession, experiment_id: int) -> str:
     """Returns which task has to remove files before the experiment is deleted; empty if none."""
-    checkpoints, tasks = await retention_repository.awaited(session, experiment_id)
+    checkpoints, tasks = await retention_repository.removal_progress(session, experiment_id)
     live = {each.task_id: each.waiting for each in await allocation_rows.live_of_tasks(session, tasks)}
     return status_queries.awaited_removal(checkpoints, {task: live.get(task, "") for task in tasks})
 

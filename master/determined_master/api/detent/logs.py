@@ -14,7 +14,7 @@ from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
 from determined_master.db.session import Database
 from determined_master.logs import log_queries, repository
-from determined_master.logs.log_pager import Asked, page
+from determined_master.logs.log_pager import LogQuestion, page
 from determined_master.logs.log_queries import PagedLine
 from determined_master.logs.repository import Selection
 from determined_master.logs.turns import Turns
@@ -45,7 +45,7 @@ class PageQuery(Wire):
     """A case-insensitive text, or with ``regex`` a case-sensitive expression."""
     regex: bool = False
 
-    def asked(self) -> Asked:
+    def asked(self) -> LogQuestion:
         if sum(bound is not None for bound in (self.before, self.after, self.around)) > 1:
             raise BadRequest("before, after and around exclude each other")
         selection = Selection(
@@ -57,7 +57,7 @@ class PageQuery(Wire):
             words="" if self.regex else self.search,
         )
         expression = self.search if self.regex else ""
-        return Asked(selection, expression, self.before, self.after, self.around, self.limit)
+        return LogQuestion(selection, expression, self.before, self.after, self.around, self.limit)
 
 
 @router.get("/trials/{trial_id}/logs")

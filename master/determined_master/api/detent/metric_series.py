@@ -23,7 +23,7 @@ from determined_master.api.schemas.metrics import (
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import outward
 from determined_master.metric_series import repository
-from determined_master.metric_series.series import Found, Question, known_and_missing, read
+from determined_master.metric_series.series import Question, SelectedSeries, known_and_missing, read
 from determined_master.metric_series.series_points import Points
 from determined_master.trials import repository as trial_rows
 
@@ -52,7 +52,7 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
     return Response(body_of, media_type="application/json")
 
 
-def _series(found: Found) -> bytes:
+def _series(found: SelectedSeries) -> bytes:
     points = found.points
     values = points.values.tolist()
     shown = {

@@ -24,7 +24,7 @@ from determined_master.db.group_commit import GroupWriter
 from determined_master.db.models.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.db.session import Database
 from determined_master.json_numbers import inward, is_plain
-from determined_master.logs.line import Line
+from determined_master.logs.line import LogLine
 from determined_master.logs.store import Lines, LogStore
 from determined_master.metrics.batch_store import BatchStore
 from determined_master.metrics.report import Report
@@ -162,7 +162,7 @@ class FastRoutes:
             principal = await self._authenticator.principal(request.headers, request.cookies)
             sent = await body_of(request)
             body = decoded(sent, _LOGS)
-            by_task: dict[str, list[Line]] = {}
+            by_task: dict[str, list[LogLine]] = {}
             for raw in body.logs:
                 line = _line(raw)
                 by_task.setdefault(line.task_id, []).append(line)
@@ -213,7 +213,7 @@ class FastRoutes:
             async with self._database.read() as session:
                 await self._access.check_trial(session, principal, trial_id)
 
-    async def _may_log(self, principal: Principal, by_task: Mapping[str, Sequence[Line]]) -> None:
+    async def _may_log(self, principal: Principal, by_task: Mapping[str, Sequence[LogLine]]) -> None:
         """Raises Forbidden unless a task logs for its own allocation, or a user for tasks that they may change."""
         if principal.is_task:
             if by_task.keys() - {principal.task_id}:
@@ -293,11 +293,11 @@ def _report(trial_id: int, body: MetricsBody, now: datetime) -> Report:
     )
 
 
-def _line(raw: _LogLine) -> Line:
+def _line(raw: _LogLine) -> LogLine:
     task_id = either(raw.task_id, raw.taskId)
     if not task_id:
         raise BadRequest("logs[].taskId is missing")
-    return Line(
+    return LogLine(
         task_id=task_id,
         log=raw.log.replace("\0", NUL_SYMBOL),
         timestamp=_time(raw.timestamp),

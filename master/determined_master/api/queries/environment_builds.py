@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from determined.environments.inputs import name_of
 from determined_master.allocations import environment_wait_repository
-from determined_master.allocations.environment_wait_repository import Building
+from determined_master.allocations.environment_wait_repository import AwaitedBuild
 from determined_master.db.session import ReadSession
 from determined_master.logs import log_queries
 from determined_master.logs.repository import Selection
@@ -33,7 +33,7 @@ async def builds_of(
     }
 
 
-def sentence(wait: Building, config: Mapping[str, Any], line: str) -> str:
+def sentence(wait: AwaitedBuild, config: Mapping[str, Any], line: str) -> str:
     """Returns what is built where, with the last line of the installer.
 
     >>> config = {"environment": {"venv": {"requirements": "requirements.txt"}}}

@@ -14,7 +14,7 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository, repository
 from determined_master.experiment_index.column_names import STATISTICS, Statistic
-from determined_master.experiment_index.filter_sql import Stored
+from determined_master.experiment_index.filter_sql import StoredColumn
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import outward
 from determined_master.trials import repository as trial_rows
@@ -39,8 +39,8 @@ async def _summaries(session: ReadSession, rows: Sequence[ExperimentRow]) -> dic
     """Returns the searcher's metric only, from the experiment index."""
     metrics = {row.searcher_metric for row in rows}
     ids = await column_repository.named(session, {f"validation.{metric}" for metric in metrics})
-    stored: dict[tuple[str, Statistic], Stored] = {
-        (metric, statistic): Stored(ids["metric", f"validation.{metric}"], statistic)
+    stored: dict[tuple[str, Statistic], StoredColumn] = {
+        (metric, statistic): StoredColumn(ids["metric", f"validation.{metric}"], statistic)
         for metric in metrics
         for statistic in STATISTICS
         if ("metric", f"validation.{metric}") in ids

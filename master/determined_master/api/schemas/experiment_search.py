@@ -12,7 +12,7 @@ from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
 from determined_master.db.models.base import MAX_INT64
 from determined_master.experiment_index.bulk_selection import MAX_EXPERIMENTS
-from determined_master.experiment_index.column_names import OWN, Kind, Listed, Type, display_name
+from determined_master.experiment_index.column_names import OWN, Kind, ListedColumn, Type, display_name
 from determined_master.experiment_index.filters import MAX_LENGTH
 from determined_master.experiment_index.repository import ListedExperiment
 
@@ -280,7 +280,7 @@ def row(
     )
 
 
-def column(one: Listed) -> Column:
+def column(one: ListedColumn) -> Column:
     own = OWN.get(one.column) if one.kind == "experiment" else None
     shown = own.display_name if own else display_name(one.kind, one.column)
     return Column(column=one.column, kind=one.kind, type=one.type, display_name=shown, count=one.count)

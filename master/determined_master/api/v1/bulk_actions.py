@@ -12,7 +12,7 @@ from determined_master.api.schemas.base import ProjectId
 from determined_master.api.schemas.enums import states
 from determined_master.db.session import WriteSession
 from determined_master.experiment_index import bulk_selection
-from determined_master.experiment_index.bulk_selection import Selected, Verb
+from determined_master.experiment_index.bulk_selection import IdSelection, Verb
 from determined_master.experiments import repository
 from determined_master.experiments.commands import edit
 from determined_master.experiments.repository import Selection
@@ -85,7 +85,7 @@ async def label_experiments(
     body: schemas.BulkLabelsBody, user: Owner, authorization: AuthorizationDep, clock: ClockDep, database: DatabaseDep
 ) -> schemas.BulkAnswer:
     add, remove = bulk_selection.labels(body.add), bulk_selection.labels(body.remove)
-    chosen = Selected(body.experiment_ids, expected_count=body.expected_count)
+    chosen = IdSelection(body.experiment_ids, expected_count=body.expected_count)
 
     async def relabel(experiment_id: int, _session: WriteSession | None) -> None:
         await edit.relabel(database, clock, authorization, experiment_id, user, add=add, remove=remove)
@@ -96,7 +96,7 @@ async def label_experiments(
 async def _each(database: DatabaseDep, project_id: int, body: schemas.BulkBody, verb: Verb) -> schemas.BulkAnswer:
     project = bulk_selection.project_of(project_id, body.project_id)
     listed = None if body.filters is None else partial(repository.ids, wanted=_selection(body.filters, project))
-    chosen = Selected(body.experiment_ids, project_id=project, expected_count=body.expected_count, listed=listed)
+    chosen = IdSelection(body.experiment_ids, project_id=project, expected_count=body.expected_count, listed=listed)
     return _answer(await chosen.each(database, verb))
 
 

@@ -30,7 +30,7 @@ from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import is_descending
 from determined_master.auth.principal import Principal
 from determined_master.checkpoints import archive, backend_repository, repository, storage
-from determined_master.checkpoints.backend_repository import Stored
+from determined_master.checkpoints.backend_repository import StoredCheckpoint
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
 from determined_master.checkpoints.repository import Order
 from determined_master.checkpoints.storage_threads import in_thread
@@ -126,7 +126,7 @@ async def delete(
     roots = storage.allowed_roots(settings)
     places = await _places(database, authorization, list(dict.fromkeys(body.checkpoint_uuids)), user)
     near = [
-        Stored(uuid, where)
+        StoredCheckpoint(uuid, where)
         for uuid, where in places.items()
         if where is None or await in_thread(storage.refuse_foreign, where, uuid, roots)
     ]

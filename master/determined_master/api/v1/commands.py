@@ -26,7 +26,7 @@ from determined_master.api.schemas import commands as schemas
 from determined_master.api.schemas.base import BoundedInt, Wire
 from determined_master.api.schemas.enums import is_descending
 from determined_master.api.sorting import column_of
-from determined_master.commands.service import Launch, get
+from determined_master.commands.service import CommandSubmission, get
 from determined_master.db.session import Database
 from determined_master.tasks import repository
 from determined_master.users import list_queries
@@ -71,7 +71,7 @@ async def launch_command(
         body = schemas.LaunchBody.model_validate(sent)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
-    submitted = Launch(
+    submitted = CommandSubmission(
         body.config or {},
         body.context_hash or None,
         body.workspace_id or None,

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from determined.context import ContextError, Entry, entries, read
+from determined.context import ArchiveEntry, ContextError, entries, read
 from determined.context.archive_reader import is_text
 from determined.context.path_safety import TooManyMembers
 from determined.errors import BadRequest, NotFound
@@ -149,7 +149,7 @@ def _tree(archive: Path, most: int) -> FileTree:
         raise BadRequest(str(error)) from None
 
 
-def _nested(listed: list[Entry]) -> FileTree:
+def _nested(listed: list[ArchiveEntry]) -> FileTree:
     top: list[FileNode] = []
     folders: dict[str, list[FileNode]] = {"": top}
     for entry in listed:
@@ -160,7 +160,7 @@ def _nested(listed: list[Entry]) -> FileTree:
     return FileTree(files=top)
 
 
-def _node(entry: Entry, name: str) -> FileNode:
+def _node(entry: ArchiveEntry, name: str) -> FileNode:
     return FileNode(
         path=entry.path,
         name=name,
@@ -172,7 +172,7 @@ def _node(entry: Entry, name: str) -> FileNode:
     )
 
 
-def _type(entry: Entry, name: str) -> str:
+def _type(entry: ArchiveEntry, name: str) -> str:
     if entry.is_folder:
         return ""
     if entry.link is not None:

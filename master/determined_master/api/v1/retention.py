@@ -37,8 +37,8 @@ async def preview(
     storage = experiment.config.get("checkpoint_storage", {})
     policy = Policy.of(storage | {name: value for name, value in given.items() if value is not None})
     found = await retention_repository.candidates(session, experiment_id)
-    doomed = set(superfluous(found, policy))
-    chosen = [each for each in found if each.uuid in doomed]
+    to_remove = set(superfluous(found, policy))
+    chosen = [each for each in found if each.uuid in to_remove]
     shown: list[dict[str, Any]] = []
     for some in batched(chosen, _BATCH):
         reports = await metric_rows.validations_at(session, {(each.trial_id, each.steps) for each in some})

@@ -136,7 +136,7 @@ async def _summaries(session: ReadSession) -> dict[str, Any]:
     }
 
 
-def _trial_name(trial: repository.Named) -> str:
+def _trial_name(trial: repository.TrialName) -> str:
     return f"Trial {trial.trial_id} (Experiment {trial.experiment_id})"
 
 

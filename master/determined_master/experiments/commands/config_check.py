@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from determined.config import Checked, check
+from determined.config import CheckResult, check
 from determined.config.checking import located
 from determined.config.findings import Finding
 from determined.config.pool_layers import PoolLayers
@@ -14,7 +14,7 @@ from determined.config.pool_layers import PoolLayers
 class CheckedConfig:
     """``checked`` has the diagnostics only; ``config`` is the effective configuration, None if there are errors."""
 
-    checked: Checked
+    checked: CheckResult
     config: dict[str, Any] | None
 
 
@@ -28,7 +28,7 @@ def check_config(
     """Checks a configuration and returns it as plain data, which is cheap to send between processes."""
     checked = check(text, name=name, defaults=defaults, has_containers=has_containers, pools=pools)
     config = checked.config.to_json() if checked.config is not None else None
-    return CheckedConfig(replace(checked, config=None), config)
+    return CheckedConfig(replace(checked, config=None, submitted={}), config)
 
 
 def with_findings(found: CheckedConfig, text: str, findings: Sequence[Finding]) -> CheckedConfig:

@@ -54,7 +54,7 @@ MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Continuation:
     """What an experiment that ended at ``end_time`` goes on with. ``known``: all its trials."""
 
     end_time: datetime | None
@@ -142,13 +142,13 @@ class Continuer:
             )
         return row
 
-    async def _plan(self, session: ReadSession, row: ExperimentRow) -> _Plan:
+    async def _plan(self, session: ReadSession, row: ExperimentRow) -> _Continuation:
         """Returns what a continued experiment goes on with: before the transaction, because its trials may be very
         many. Raises PreconditionFailed if the search would do nothing more."""
         known = await trial_rows.ended_trials(session, row.id)
         if row.config["searcher"]["name"] == "single":
-            return _Plan(row.end_time, known, known)
-        plan = _Plan(row.end_time, known, [trial for trial in known if trial.state is not TrialState.COMPLETED])
+            return _Continuation(row.end_time, known, known)
+        plan = _Continuation(row.end_time, known, [trial for trial in known if trial.state is not TrialState.COMPLETED])
         if not plan.resumed:
             actions = await continued(session, row, plan.event)
             if not any(isinstance(action, Create) for action in actions):
@@ -201,7 +201,7 @@ class Continuer:
         self,
         session: WriteSession,
         row: ExperimentRow,
-        plan: _Plan,
+        plan: _Continuation,
         changed: Sequence[str],
         principal: Principal,
     ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from determined.config import Checked
+from determined.config import CheckResult
 from determined.config.config_merge import merge
 from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
 from determined.config.search_plan import IN_TASK
@@ -25,6 +25,7 @@ from determined_master.experiments import repository
 from determined_master.experiments.commands import cluster_check
 from determined_master.experiments.commands.config_check import CheckedConfig, check_config, with_findings
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.commands.recent_checks import RecentChecks
 from determined_master.experiments.search import snapshot_of
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.logs import repository as logs
@@ -79,6 +80,7 @@ class Creator:
         self._trials = trials
         self._verbs = verbs
         self._offloader = offloader
+        self._recent_checks = RecentChecks()
 
     def defaults(self) -> list[dict[str, Any]]:
         """Returns the defaults under every submitted configuration; the first wins."""
@@ -101,18 +103,46 @@ class Creator:
 
         ``defaults``: what is below it instead of the defaults of this cluster.
         """
+        result = await self._check_text(text, name, await self._have_containers(), defaults)
+        return await self._with_cluster_findings(result, text)
+
+    async def check_before_creation(self, text: str) -> CheckedConfig:
+        """Checks a configuration; if the text is submitted soon, :meth:`submit` takes the result."""
+        has_containers = await self._have_containers()
+        result = await self._check_text(text, "config.yaml", has_containers)
+        complete = await self._with_cluster_findings(result, text)
+        self._recent_checks.put(text, result, has_containers=has_containers)
+        return complete
+
+    async def _check_submission(self, submission: Submission) -> CheckedConfig:
+        text, has_containers = submission.config, await self._have_containers()
+        recent = self._recent_checks.take(text, has_containers=has_containers)
+        if recent is None:
+            result = await self._check_text(text, submission.config_name, has_containers)
+        else:
+            result = replace(recent, checked=replace(recent.checked, name=submission.config_name))
+        return await self._with_cluster_findings(result, text)
+
+    async def _check_text(
+        self, text: str, name: str, has_containers: bool, defaults: Sequence[Mapping[str, Any]] | None = None
+    ) -> CheckedConfig:
         below = self.defaults() if defaults is None else defaults
         pools = self._settings.pool_layers if defaults is None else None
+        return await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers, pools)
+
+    async def _have_containers(self) -> bool:
         async with self._database.read() as session:
-            has_containers = await agents.have_containers(session)
-        found = await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers, pools)
-        if found.config is None:
-            return found
+            return await agents.have_containers(session)
+
+    async def _with_cluster_findings(self, result: CheckedConfig, text: str) -> CheckedConfig:
+        """Adds what is wrong with the pool, the project and the source that the configuration names."""
+        if result.config is None:
+            return result
         async with self._database.read() as session:
-            findings = await cluster_check.findings(session, found.config, self._settings, self._managers)
+            findings = await cluster_check.findings(session, result.config, self._settings, self._managers)
         if not findings:
-            return found
-        return await self._offloader.run_sized(len(text), with_findings, found, text, findings)
+            return result
+        return await self._offloader.run_sized(len(text), with_findings, result, text, findings)
 
     async def submit(self, submission: Submission, principal: Principal) -> ExperimentRow:
         if submission.template:
@@ -120,7 +150,7 @@ class Creator:
         if submission.unmanaged:
             raise BadRequest("unmanaged experiments are not supported yet")
         submission = await self.unmasked(submission, principal)
-        found = await self.check(submission.config, submission.config_name)
+        found = await self._check_submission(submission)
         if found.config is None:
             raise InvalidConfig(found.checked)
         config = found.config
@@ -290,7 +320,7 @@ class Creator:
         )
 
 
-def _warnings_of_projects(checked: Checked, *, without: bool) -> list[str]:
+def _warnings_of_projects(checked: CheckResult, *, without: bool) -> list[str]:
     """``without``: none, because the submission itself says the project."""
     found = [each for each in checked.diagnostics if each.code == cluster_check.NO_PROJECT]
     return [] if without else [f"{each.message}; {each.hint}" for each in found]

@@ -17,7 +17,7 @@ from determined_master.experiments import repository
 from determined_master.jobs import queue_queries
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.pool_moves import move_lot
-from determined_master.jobs.queue_decision import Changed, Place, QueueChange, QueueDecision, QueueRules, decide
+from determined_master.jobs.queue_decision import JobChange, Place, QueueChange, QueueDecision, QueueRules, decide
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.settings import Settings
 from determined_master.tasks import repository as tasks
@@ -47,7 +47,7 @@ class QueueUpdates:
 
     async def apply(
         self, changes: Sequence[QueueChange], principal: Principal, *, dry_run: bool = False
-    ) -> list[Changed]:
+    ) -> list[JobChange]:
         """Applies all changes in their order, or none. Returns what has changed, or would.
 
         Raises the error of a single wrong change, or BadRequest with the errors of all.
@@ -118,7 +118,7 @@ class QueueUpdates:
     async def _record(
         self,
         session: WriteSession,
-        done: Sequence[Changed],
+        done: Sequence[JobChange],
         experiments: Mapping[str, ExperimentRow],
         principal: Principal,
     ) -> None:

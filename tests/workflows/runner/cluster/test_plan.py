@@ -9,7 +9,7 @@ import yaml
 from determined.errors import ConfigError
 from determined_workflows.runner import grid, params_file
 from determined_workflows.runner.cluster import plan as plans
-from determined_workflows.runner.cluster.record import Fetched, Record
+from determined_workflows.runner.cluster.record import FetchedTask, Record
 from determined_workflows.runner.grid import Selection, Task
 
 GRID = """\
@@ -28,7 +28,7 @@ def tasks(tmp_path: Path) -> list[Task]:
     return grid.tasks(params_file.parse(GRID, "params.yaml"), tmp_path / "results", Selection())
 
 
-def planned(tasks: list[Task], **options: object) -> plans.Plan:
+def planned(tasks: list[Task], **options: object) -> plans.GridPlan:
     output = tasks[0].output.parent
     return plans.plan(tasks, output, ["0,1", "2,3"], "20261125.101010", name="grid", **options)  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ def test_a_task_continues_from_its_fetched_checkpoint_unless_its_folder_has_chan
     output = tasks[0].output
     output.mkdir(parents=True)
     (output / "stat").write_text("train: finished\ntest: failed\n")
-    fetched = {"Lr_0.1": Fetched("a-uuid", {"train": "finished", "test": "failed"})}
+    fetched = {"Lr_0.1": FetchedTask("a-uuid", {"train": "finished", "test": "failed"})}
     earlier = Record("http://lab:8080", 7, ["Lr_0.1"], is_over=True, fetched=fetched)
     entries = json.loads(planned(tasks, earlier=earlier).trials_file())["tasks"]
     assert [entry.get("checkpoint") for entry in entries.values()] == ["a-uuid", None]

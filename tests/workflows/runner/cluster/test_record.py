@@ -6,13 +6,13 @@ import pytest
 from tests.workflows.runner.conftest import GRID, Run
 
 from determined_workflows.runner.cluster import record as records
-from determined_workflows.runner.cluster.record import Fetched, Record
+from determined_workflows.runner.cluster.record import FetchedTask, Record
 from determined_workflows.runner.errors import RunnerError
 
 
 def test_reading_a_record_returns_what_was_written(tmp_path: Path) -> None:
     assert records.read(tmp_path) is None
-    record = Record("http://lab:8080", 7, ["a", "b"], fetched={"a": Fetched("uuid", {"train": "finished"})})
+    record = Record("http://lab:8080", 7, ["a", "b"], fetched={"a": FetchedTask("uuid", {"train": "finished"})})
     record.write(tmp_path)
     assert records.read(tmp_path) == record
 

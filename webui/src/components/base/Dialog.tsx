@@ -1,4 +1,4 @@
-import { lazy } from "@/app/lazy";
+import { lazy } from "./lazy";
 import type { DialogProps } from "./DialogWindow";
 import typography from "@/styles/typography.module.css";
 

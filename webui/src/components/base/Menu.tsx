@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { lazy } from "@/app/lazy";
+import { lazy } from "./lazy";
 import type { MenuProps } from "./MenuList";
 import { PlainTrigger } from "./PlainTrigger";
 

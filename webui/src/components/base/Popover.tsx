@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { lazy } from "@/app/lazy";
+import { lazy } from "./lazy";
 import { PlainTrigger } from "./PlainTrigger";
 import type { PopoverProps } from "./PopoverPanel";
 

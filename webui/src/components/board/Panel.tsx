@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
-import { useShownTheme } from "@/app/preferences";
+import { useShownTheme } from "@/browser/preferences";
 import { useLatest } from "@/hooks/useLatest";
 import { useOnScreen } from "@/hooks/useOnScreen";
 import { seriesQuery } from "@/services/series";

@@ -1,6 +1,6 @@
 import type uPlot from "uplot";
 import { useLayoutEffect, useRef } from "react";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
 import { exact } from "@/format/dateTime";

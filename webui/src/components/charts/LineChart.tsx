@@ -1,7 +1,7 @@
 import { type Ref, useEffect, useImperativeHandle, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { usePreferences, useShownTheme, zone } from "@/app/preferences";
+import { usePreferences, useShownTheme, zone } from "@/browser/preferences";
 import { figure } from "@/format/number";
 import type { XAxis } from "@/services/series";
 import { align } from "./alignment";

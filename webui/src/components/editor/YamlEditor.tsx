@@ -6,7 +6,7 @@ import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
-import { styleNonce } from "@/app/base";
+import { styleNonce } from "@/browser/base";
 import styles from "./YamlEditor.module.css";
 
 export interface Remark {

@@ -1,7 +1,7 @@
 import type { Better } from "@/components/board/direction";
 import { useMemo, useState } from "react";
 import { figure } from "@/format/number";
-import { useShownTheme } from "@/app/preferences";
+import { useShownTheme } from "@/browser/preferences";
 import type { SearchSpace } from "./searchSpace";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, inkOn, shade } from "./shades";

@@ -3,7 +3,7 @@ import { clsx } from "clsx";
 import { type PointerEvent, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 import { figure } from "@/format/number";
-import { useShownTheme } from "@/app/preferences";
+import { useShownTheme } from "@/browser/preferences";
 import type { SearchSpace } from "./searchSpace";
 import { type Axis, axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";

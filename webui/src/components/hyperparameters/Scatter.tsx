@@ -2,7 +2,7 @@ import type { Better } from "@/components/board/direction";
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { figure } from "@/format/number";
-import { useShownTheme } from "@/app/preferences";
+import { useShownTheme } from "@/browser/preferences";
 import type { SearchSpace } from "./searchSpace";
 import { axisOf, type Point } from "./axes";
 import { goodness, shade } from "./shades";

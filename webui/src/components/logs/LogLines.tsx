@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { clock } from "@/format/dateTime";
 import { grouped } from "@/format/number";
 import type { LogLine } from "@/services/logs";

@@ -4,7 +4,7 @@ import type { LogLine } from "@/services/logs";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, fakeMaster, held } from "@/testing/fakeMaster";
 import { lineOf } from "@/testing/samples";
-import { setPreferences } from "@/app/preferences";
+import { setPreferences } from "@/browser/preferences";
 import { LogText } from "./LogText";
 import { LogViewer } from "./LogViewer";
 

@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
 import { messageOf } from "@/api/problem";
-import { setPreferences, usePreferences } from "@/app/preferences";
+import { setPreferences, usePreferences } from "@/browser/preferences";
 import { grouped } from "@/format/number";
 import { useActions } from "@/keyboard/actions";
 import { downloadUrl, fetchFirstError, type LogFilter, type LogLine, NO_FILTER } from "@/services/logs";

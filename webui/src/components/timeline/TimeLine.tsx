@@ -1,5 +1,5 @@
 import { clsx } from "clsx";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { duration } from "@/format/duration";
 import { useNow } from "@/hooks/useNow";
 import type { Timeline } from "@/services/experiments";

@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useState } from "react";
 import { Link } from "react-router";
-import { useSession } from "@/app/session";
+import { useSession } from "@/hooks/useSession";
 import { Button } from "@/components/base/Button";
 import { Switch } from "@/components/base/Switch";
 import { StateBadge } from "@/components/StateBadge";

@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Link } from "react-router";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { Button } from "@/components/base/Button";
 import { strokeOf } from "@/components/charts/palette";
 import { exact } from "@/format/dateTime";

@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { type KeyboardEvent, useState } from "react";
 import { Link } from "react-router";
-import { useSession } from "@/app/session";
+import { useSession } from "@/hooks/useSession";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { Button } from "@/components/base/Button";
 import { exact } from "@/format/dateTime";
 import { useLatest } from "@/hooks/useLatest";

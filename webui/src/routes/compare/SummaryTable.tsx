@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 import { Link } from "react-router";
-import { useShownTheme } from "@/app/preferences";
+import { useShownTheme } from "@/browser/preferences";
 import { Button } from "@/components/base/Button";
 import { Icon } from "@/components/base/Icon";
 import { Swatch } from "@/components/board/Legend";

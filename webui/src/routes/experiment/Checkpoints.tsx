@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useSession } from "@/app/session";
+import { useSession } from "@/hooks/useSession";
 import { Button } from "@/components/base/Button";
 import { CheckpointTable } from "@/components/CheckpointTable";
 import { PolicyDialog } from "./PolicyDialog";

@@ -2,7 +2,7 @@ import { escapeControl } from "@/format/escapeControl";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { lazy } from "@/app/lazy";
+import { lazy } from "@/components/base/lazy";
 import { ActionGroup } from "@/components/base/ActionGroup";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";

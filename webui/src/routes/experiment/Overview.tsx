@@ -1,8 +1,8 @@
 import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
-import { useSession } from "@/app/session";
+import { useSession } from "@/hooks/useSession";
 import { Link } from "react-router";
-import { lazy } from "@/app/lazy";
+import { lazy } from "@/components/base/lazy";
 import { CopyText } from "@/components/base/CopyText";
 import { ExactTime } from "@/components/TimeText";
 import { FailureNote } from "@/components/FailureNote";

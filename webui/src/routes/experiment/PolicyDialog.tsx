@@ -55,8 +55,8 @@ export function PolicyDialog({ experiment, onClose }: Props) {
     invalidates: [["experiment", String(id)], checkpointLists()],
   });
   const isShown = preview.data !== undefined && !preview.isPlaceholderData;
-  const doomed = isShown ? preview.data.checkpoints : [];
-  const deletesNow = hasEnded(state) && doomed.length > 0;
+  const deleted = isShown ? preview.data.checkpoints : [];
+  const deletesNow = hasEnded(state) && deleted.length > 0;
   const change = (name: keyof CheckpointPolicy, text: string) => {
     const next = { ...texts, [name]: text };
     setTexts(next);
@@ -65,10 +65,10 @@ export function PolicyDialog({ experiment, onClose }: Props) {
   };
   if (confirming) {
     return (
-      <Dialog open onClose={() => setConfirming(false)} title={`Delete ${counted(doomed.length)}?`}>
+      <Dialog open onClose={() => setConfirming(false)} title={`Delete ${counted(deleted.length)}?`}>
         <p>
-          {counted(doomed.length)} of experiment {id} with {bytes(sizeOf(doomed))} {doomed.length === 1 ? "is" : "are"}{" "}
-          deleted for good.
+          {counted(deleted.length)} of experiment {id} with {bytes(sizeOf(deleted))}{" "}
+          {deleted.length === 1 ? "is" : "are"} deleted for good.
         </p>
         <div className={dialogStyles.foot}>
           <Button onClick={() => setConfirming(false)} autoFocus>
@@ -119,7 +119,7 @@ export function PolicyDialog({ experiment, onClose }: Props) {
           busy={isPending}
           onClick={() => (deletesNow ? setConfirming(true) : save())}
         >
-          {deletesNow ? `Delete ${counted(doomed.length)}…` : "Set the policy"}
+          {deletesNow ? `Delete ${counted(deleted.length)}…` : "Set the policy"}
         </Button>
       </div>
     </Dialog>

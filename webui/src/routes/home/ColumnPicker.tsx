@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { IDLE_DELAY_MS, whenIdle } from "@/app/idleCallback";
+import { IDLE_DELAY_MS, whenIdle } from "@/browser/idleCallback";
 import { Button } from "@/components/base/Button";
 import { Popover } from "@/components/base/Popover";
 import { type ColumnKind, columnsQuery } from "@/services/columns";

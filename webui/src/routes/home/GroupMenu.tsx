@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useIdle } from "@/app/idleCallback";
+import { useIdle } from "@/browser/idleCallback";
 import { escapeControl } from "@/format/escapeControl";
 import { columnsQuery } from "@/services/columns";
 import { lookOf } from "./columns";

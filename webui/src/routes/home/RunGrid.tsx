@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { type ColumnDef, getCoreRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from "react";
-import { usePreferences } from "@/app/preferences";
+import { usePreferences } from "@/browser/preferences";
 import type { Row } from "@/services/columns";
 import { figureColumns, lookOf } from "./columns";
 import { columnSizes, setColumnSizes, useColumnSizes } from "./columnSizes";

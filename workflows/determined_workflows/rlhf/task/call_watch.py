@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Protocol
 
-from determined_workflows.rlhf.task.named_array import NamedArray
+from determined_workflows.rlhf.task.array_tree import NamedArray
 from determined_workflows.rlhf.task.streams import Reply
 
 FIRST_SECONDS = 60.0

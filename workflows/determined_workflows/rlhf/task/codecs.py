@@ -5,8 +5,8 @@ from typing import Any
 
 from determined_workflows.rlhf.task import frames as safe
 from determined_workflows.rlhf.task import pickled_frames
+from determined_workflows.rlhf.task.array_tree import NamedArray
 from determined_workflows.rlhf.task.frames import FrameError
-from determined_workflows.rlhf.task.named_array import NamedArray
 from determined_workflows.rlhf.task.registry import unknown_name
 
 METHODS = (

@@ -8,7 +8,8 @@ from typing import Any
 import torch.utils.data
 
 from determined_workflows.rlhf.task import dataset_cache, random_states
-from determined_workflows.rlhf.task.config import DataWorker, ExperimentConfig, ModelWorker
+from determined_workflows.rlhf.task.array_tree import from_dict
+from determined_workflows.rlhf.task.config import ExperimentConfig
 from determined_workflows.rlhf.task.data import (
     Batch,
     DataBatch,
@@ -19,11 +20,10 @@ from determined_workflows.rlhf.task.data import (
     length,
     make_dataloader,
 )
-from determined_workflows.rlhf.task.experiment_check import SAFE_METHODS
-from determined_workflows.rlhf.task.named_array import from_dict
 from determined_workflows.rlhf.task.role_place import RolePlace
 from determined_workflows.rlhf.task.set_checkpoint import FOLDER, SetCheckpoint
 from determined_workflows.rlhf.task.streams import Request
+from determined_workflows.rlhf.task.worker_config import SAFE_METHODS, DataWorker, ModelWorker
 from determined_workflows.rlhf.task.worker_loop import Answer, serve
 
 DESCRIBE, FETCH = "describe", "fetch"

@@ -4,13 +4,19 @@ import graphlib
 import queue
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from determined_workflows.rlhf.task.mock_run import DataflowError
+from determined_workflows.rlhf.task.mock_run import DataflowError, Function, Needs
 from determined_workflows.rlhf.task.queries import Call, Commands, DataQuery, ModelQuery
 
-if TYPE_CHECKING:
-    from determined_workflows.rlhf.task.dataflow import Dataflow
+
+class OrderedFunctions(Protocol):
+    """What a run needs of a dataflow: its functions, what each needs, and which others each waits for."""
+
+    funcs: dict[str, Function]
+    needs: dict[str, Needs]
+    after: dict[str, set[str]]
+    raw_names: frozenset[str]
 
 
 class StepData:
@@ -20,7 +26,7 @@ class StepData:
     would depend on the time.
     """
 
-    def __init__(self, dataflow: "Dataflow", function: str, data: dict[str, object]) -> None:
+    def __init__(self, dataflow: OrderedFunctions, function: str, data: dict[str, object]) -> None:
         self._function = function
         self._data = data
         self._reads = dataflow.needs[function].reads
@@ -46,7 +52,7 @@ class StepData:
             self.logged[f"{self._function}/{key}"] = value
 
 
-def run(dataflow: "Dataflow", batch: Mapping[str, object], call: Call) -> dict[str, object]:
+def run(dataflow: OrderedFunctions, batch: Mapping[str, object], call: Call) -> dict[str, object]:
     """Runs one step; see ``Dataflow.run``."""
     missing = sorted(dataflow.raw_names - set(batch.keys()))
     if missing:
@@ -78,7 +84,9 @@ def run(dataflow: "Dataflow", batch: Mapping[str, object], call: Call) -> dict[s
     return {key: value for store in stores.values() for key, value in store.logged.items()}
 
 
-def _call_function(dataflow: "Dataflow", name: str, store: StepData, batch: Mapping[str, object], call: Call) -> None:
+def _call_function(
+    dataflow: OrderedFunctions, name: str, store: StepData, batch: Mapping[str, object], call: Call
+) -> None:
     values: dict[str, object] = {}
     for parameter, (kind, query) in dataflow.needs[name].arguments.items():
         if kind is Commands:

@@ -1,9 +1,11 @@
 """Checks of an experiment when it is built: names, counts, streams, models, batch sizes. Nothing runs before them."""
 
 import re
-from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, Protocol
 
+from determined_workflows.rlhf.task.dataflow import Dataflow
+from determined_workflows.rlhf.task.experiment_error import ExperimentError
 from determined_workflows.rlhf.task.registry import (
     BACKENDS,
     DATALOADERS,
@@ -14,22 +16,15 @@ from determined_workflows.rlhf.task.registry import (
     UnknownName,
     unknown_name,
 )
+from determined_workflows.rlhf.task.worker_config import (
+    SAFE_METHODS,
+    DataWorker,
+    ExperimentScheduling,
+    MasterWorker,
+    ModelWorker,
+    Scheduling,
+)
 
-if TYPE_CHECKING:
-    from determined_workflows.rlhf.task.config import ExperimentConfig, ExperimentScheduling, ModelWorker, Scheduling
-    from determined_workflows.rlhf.task.dataflow import Dataflow
-
-SAFE_METHODS = {
-    "raw_bytes": "raw_bytes",
-    "raw_compress": "raw_compress",
-    "obs_compress": "obs_compress",
-    "compress_except_policy_state": "compress_except_policy_state",
-    "pickle_dict": "raw_bytes",
-    "pickle": "raw_bytes",
-    "compress_pickle": "raw_compress",
-    "pickle_compress": "raw_compress",
-}
-"""What a stream uses for each serialization method: those that pickle are replaced."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")
 MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 KINDS = ("data_worker", "model_worker", "master_worker")
@@ -39,12 +34,20 @@ DEFAULT_BATCH_SIZE = 8
 WITHOUT_EFFECT = ("cpu", "mem", "gpu_type", "nodelist", "exclude", "container_image")
 
 
-class ExperimentError(ValueError):
-    """An experiment that cannot run. Its text has one sentence for each fault; ``problems`` is the list of them."""
+class Workers(Protocol):
+    """The workers of an experiment: ``config.ExperimentConfig``."""
 
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+    @property
+    def total_train_epochs(self) -> int: ...
+
+    @property
+    def data_worker(self) -> Sequence[DataWorker]: ...
+
+    @property
+    def model_worker(self) -> Sequence[ModelWorker]: ...
+
+    @property
+    def master_worker(self) -> Sequence[MasterWorker]: ...
 
 
 def check_names(experiment_name: str, trial_name: str) -> None:
@@ -58,15 +61,7 @@ def check_names(experiment_name: str, trial_name: str) -> None:
     _raise(problems)
 
 
-def check_stream(name: str, method: str) -> None:
-    """Raises ExperimentError for a stream without a name or with an unknown serialization method."""
-    if not isinstance(name, str) or not name:
-        raise ExperimentError([f"a stream has a name, a text, not {name!r}"])
-    if method not in SAFE_METHODS:
-        raise ExperimentError([f"stream {name!r}: {unknown_name('serialization method', method, SAFE_METHODS)}"])
-
-
-def check_config(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
+def check_config(config: Workers, dataflow: Dataflow) -> None:
     """Raises ExperimentError with every fault of the workers' configurations."""
     problems = [*_numbers(config)]
     for kind in ("data_worker", "model_worker"):
@@ -82,7 +77,7 @@ def check_config(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
     _raise(problems)
 
 
-def check_scheduling(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> None:
+def check_scheduling(scheduling: ExperimentScheduling, config: Workers) -> None:
     """Raises ExperimentError if counts and resources do not fit the workers of ``config``."""
     problems = []
     for kind in KINDS:
@@ -99,7 +94,7 @@ def check_scheduling(scheduling: "ExperimentScheduling", config: "ExperimentConf
     _raise(problems)
 
 
-def check_registered(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
+def check_registered(config: Workers, dataflow: Dataflow) -> None:
     """Raises ExperimentError for names that nothing is registered under, and for handles that an interface lacks.
 
     To be called after the project's modules were imported.
@@ -120,9 +115,7 @@ def check_registered(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
     _raise(problems)
 
 
-def notes(
-    scheduling: "ExperimentScheduling", config: "ExperimentConfig", with_effect: Container[str] = ()
-) -> list[str]:
+def notes(scheduling: ExperimentScheduling, config: Workers, with_effect: Container[str] = ()) -> list[str]:
     """Returns sentences about what is accepted and has no effect, or another one than it had.
 
     ``with_effect``: resources that do have one where the experiment runs.
@@ -154,7 +147,7 @@ def notes(
     return found
 
 
-def replicas_of(config: "ExperimentConfig") -> "dict[str, list[ModelWorker]]":
+def replicas_of(config: Workers) -> dict[str, list[ModelWorker]]:
     """Returns the workers of each model, in the order of the configuration."""
     found: dict[str, list[ModelWorker]] = {}
     for worker in config.model_worker:
@@ -162,7 +155,7 @@ def replicas_of(config: "ExperimentConfig") -> "dict[str, list[ModelWorker]]":
     return found
 
 
-def _numbers(config: "ExperimentConfig") -> Iterable[str]:
+def _numbers(config: Workers) -> Iterable[str]:
     epochs = config.total_train_epochs
     if type(epochs) is not int or epochs < 1:
         yield f"total_train_epochs is a whole number from 1, not {epochs!r}"
@@ -174,7 +167,7 @@ def _numbers(config: "ExperimentConfig") -> Iterable[str]:
                 yield f"{what}_frequency_{unit} is a number above 0 or None, not {value!r}"
 
 
-def _stream_names(config: "ExperimentConfig") -> Iterable[str]:
+def _stream_names(config: Workers) -> Iterable[str]:
     users: dict[str, str] = {}
     for kind in ("data_worker", "model_worker"):
         for index, worker in enumerate(getattr(config, kind)):
@@ -184,7 +177,7 @@ def _stream_names(config: "ExperimentConfig") -> Iterable[str]:
             users[name] = user
 
 
-def _replicas(model: str, workers: "list[ModelWorker]") -> Iterable[str]:
+def _replicas(model: str, workers: list[ModelWorker]) -> Iterable[str]:
     if not isinstance(model, str) or not MODEL_NAME.fullmatch(model):
         yield f"the model name {model!r} is not a small letter and up to 63 small letters, digits, '_' and '-'"
     if model in RESERVED:
@@ -194,7 +187,7 @@ def _replicas(model: str, workers: "list[ModelWorker]") -> Iterable[str]:
             yield f"the workers of the model {model!r} have different {what}s: replicas are equal"
 
 
-def _batches(config: "ExperimentConfig", replicas: "dict[str, list[ModelWorker]]") -> Iterable[str]:
+def _batches(config: Workers, replicas: dict[str, list[ModelWorker]]) -> Iterable[str]:
     sizes = []
     for worker in config.data_worker:
         loader: Any = worker.dataloader
@@ -215,7 +208,7 @@ def _batches(config: "ExperimentConfig", replicas: "dict[str, list[ModelWorker]]
             )
 
 
-def _resources(kind: str, scheduling: "Scheduling") -> Iterable[str]:
+def _resources(kind: str, scheduling: Scheduling) -> Iterable[str]:
     gpu = scheduling.gpu
     if type(gpu) is not int or gpu < 0:
         yield f"{kind}: gpu is a whole number from 0, not {gpu!r}"
@@ -229,7 +222,7 @@ def _resources(kind: str, scheduling: "Scheduling") -> Iterable[str]:
         yield f"{kind}: env_vars are texts by names, not {variables!r}"
 
 
-def _slots_of_replicas(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> Iterable[str]:
+def _slots_of_replicas(scheduling: ExperimentScheduling, config: Workers) -> Iterable[str]:
     each = [group.scheduling for group in scheduling.groups("model_worker") for _ in range(group.count)]
     first: dict[str, Scheduling] = {}
     for worker, resources in zip(config.model_worker, each, strict=True):
@@ -248,7 +241,7 @@ def _unregistered(where: str, registry: Registry[Any], parts: Iterable[Any]) -> 
     return found
 
 
-def _missing_handles(model: str, worker: "ModelWorker", dataflow: "Dataflow") -> Iterable[str]:
+def _missing_handles(model: str, worker: ModelWorker, dataflow: Dataflow) -> Iterable[str]:
     """Of an interface that is registered as a class, or a partial of one."""
     interface: Any = worker.interface
     maker: Any = INTERFACES.get(interface.type_)
@@ -270,7 +263,7 @@ def _has(kind: type, handle: str) -> bool:
     return owner is not None and not (owner.__name__ == "ModelInterface" and owner.__module__.endswith("task.model"))
 
 
-def _is_changed(name: str, kind: str, scheduling: "Scheduling") -> bool:
+def _is_changed(name: str, kind: str, scheduling: Scheduling) -> bool:
     """Returns True if a field without effect is not the default of this kind of worker."""
     default = getattr(type(scheduling), f"{kind}_default")()
     return bool(getattr(scheduling, name) != getattr(default, name))

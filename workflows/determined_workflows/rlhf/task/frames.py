@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from determined_workflows.rlhf.task.named_array import NamedArray
+from determined_workflows.rlhf.task.array_tree import NamedArray
 
 MAX_HEADER_BYTES = 4 << 20
 MAX_DEPTH = 32

@@ -12,12 +12,12 @@ import torch
 from determined import core
 from determined_launch.environment import HANG_TIMEOUT
 from determined_workflows.rlhf.task import data_worker, model_worker, random_states, step_metrics, worker_loop
+from determined_workflows.rlhf.task.array_tree import NamedArray, recursive_aggregate
 from determined_workflows.rlhf.task.call_watch import CallWatch, TrackedRequests, first_seconds
 from determined_workflows.rlhf.task.config import ExperimentConfig
 from determined_workflows.rlhf.task.frequencies import Frequency
 from determined_workflows.rlhf.task.model import FinetuneSpec
 from determined_workflows.rlhf.task.model_calls import ModelCalls, average
-from determined_workflows.rlhf.task.named_array import NamedArray, recursive_aggregate
 from determined_workflows.rlhf.task.process_setup import StopRequest
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, RolePlace, role_name
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint

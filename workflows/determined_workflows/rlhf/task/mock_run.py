@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from determined_workflows.rlhf.task.named_array import NamedArray
+from determined_workflows.rlhf.task.array_tree import NamedArray
 from determined_workflows.rlhf.task.placeholder import Placeholder
 from determined_workflows.rlhf.task.queries import Commands, DataQuery, ModelQuery, RawDataQuery
 

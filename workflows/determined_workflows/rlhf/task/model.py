@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import torch
 
+from determined_workflows.rlhf.task.array_tree import NamedArray, recursive_apply  # noqa: F401  # names of api.model
 from determined_workflows.rlhf.task.data import Loader, type_and_args
-from determined_workflows.rlhf.task.named_array import NamedArray, recursive_apply  # noqa: F401  # names of api.model
 from determined_workflows.rlhf.task.registry import BACKENDS, INTERFACES, MODELS
 
 

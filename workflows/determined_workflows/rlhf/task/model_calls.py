@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from determined_workflows.rlhf.task.array_tree import NamedArray, flatten, recursive_aggregate, split
 from determined_workflows.rlhf.task.call_watch import Requests
-from determined_workflows.rlhf.task.named_array import NamedArray, flatten, recursive_aggregate, split
 from determined_workflows.rlhf.task.streams import Reply
 
 

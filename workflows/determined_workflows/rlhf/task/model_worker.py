@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from determined_workflows.rlhf.task import data_worker, random_states, replica
-from determined_workflows.rlhf.task.config import ExperimentConfig, ModelWorker
+from determined_workflows.rlhf.task.config import ExperimentConfig
 from determined_workflows.rlhf.task.data import Loader
 from determined_workflows.rlhf.task.model import FinetuneSpec, Model, make_backend, make_interface, make_model
 from determined_workflows.rlhf.task.queries import HANDLES
@@ -14,6 +14,7 @@ from determined_workflows.rlhf.task.replica import Replica
 from determined_workflows.rlhf.task.role_place import RolePlace, role_name
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
 from determined_workflows.rlhf.task.streams import Request
+from determined_workflows.rlhf.task.worker_config import ModelWorker
 from determined_workflows.rlhf.task.worker_loop import Answer, serve
 
 EVALUATE_DATASETS = "evaluate_datasets"

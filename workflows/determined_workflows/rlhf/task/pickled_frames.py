@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from determined_workflows.rlhf.task.array_tree import NamedArray, from_dict
 from determined_workflows.rlhf.task.frames import FrameError
-from determined_workflows.rlhf.task.named_array import NamedArray, from_dict
 
 
 def encode(x: NamedArray | None, code: bytes, method: str) -> list[Any]:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from determined_workflows.rlhf.task import experiment_check
-from determined_workflows.rlhf.task.config import ExperimentConfig, ExperimentScheduling, make_experiment
-from determined_workflows.rlhf.task.experiment_check import ExperimentError
+from determined_workflows.rlhf.task.config import ExperimentConfig, make_experiment
+from determined_workflows.rlhf.task.experiment_error import ExperimentError
+from determined_workflows.rlhf.task.worker_config import ExperimentScheduling
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from determined_workflows.rlhf.task.named_array import NamedArray, from_dict
+from determined_workflows.rlhf.task.array_tree import NamedArray, from_dict
 
 HANDLES = ("inference", "generate", "train_step", "evaluate")
 """What a function may ask of a model."""

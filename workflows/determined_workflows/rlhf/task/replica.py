@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 
 from determined_workflows.rlhf.task import random_states
+from determined_workflows.rlhf.task.array_tree import NamedArray, recursive_apply
 from determined_workflows.rlhf.task.data import Loader
 from determined_workflows.rlhf.task.model import (
     FinetuneSpec,
@@ -20,7 +21,6 @@ from determined_workflows.rlhf.task.model import (
     ModelInterface,
     ModelVersion,
 )
-from determined_workflows.rlhf.task.named_array import NamedArray, recursive_apply
 
 DEEPSPEED_FOLDER, MODELS_FOLDER = "deepspeed", "models"
 

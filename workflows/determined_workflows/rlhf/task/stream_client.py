@@ -10,8 +10,9 @@ from zmq.utils.monitor import recv_monitor_message
 
 from determined_launch import handshake
 from determined_workflows.rlhf.task import stream_messages as messages
+from determined_workflows.rlhf.task.array_tree import NamedArray
 from determined_workflows.rlhf.task.frames import FrameError
-from determined_workflows.rlhf.task.named_array import NamedArray, dumps, loads
+from determined_workflows.rlhf.task.named_array import dumps, loads
 
 GRACE_SECONDS = 5.0
 """Wait after a lost connection: the launch layer ends the workers of a dead master worker, and names that one."""

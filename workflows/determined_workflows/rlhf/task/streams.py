@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from determined_workflows.rlhf.task.named_array import NamedArray, dumps
+from determined_workflows.rlhf.task.array_tree import NamedArray
+from determined_workflows.rlhf.task.named_array import dumps
 from determined_workflows.rlhf.task.registry import unknown_name
 from determined_workflows.rlhf.task.stream_client import StreamClient as StreamClient
 from determined_workflows.rlhf.task.stream_loop import Pending, ServerLoop

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from determined_workflows.rlhf.task.named_array import NamedArray
+from determined_workflows.rlhf.task.array_tree import NamedArray
 from determined_workflows.rlhf.task.role_place import RolePlace
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
 from determined_workflows.rlhf.task.step_file import StepFile

@@ -8,18 +8,30 @@ import dataclasses
 import os
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from determined_workflows.rlhf.task import worker_config
+from determined_workflows.rlhf.task.dataflow import Dataflow, MasterWorkerECS
 from determined_workflows.rlhf.task.registry import unknown_name
 
 if TYPE_CHECKING:
     import yaml
 
-CLASSES = (
-    *("Scheduling", "TasksGroup", "ExperimentScheduling", "Dataset", "DataLoader", "Model", "ModelInterface"),
-    *("ModelBackend", "RequestReplyStream", "WorkerInformation", "DataWorker", "ModelWorker", "MasterWorker"),
-    "ExperimentConfig",
+_Class = TypeVar("_Class", bound=type)
+_WORKERS = (
+    *(worker_config.Scheduling, worker_config.TasksGroup, worker_config.ExperimentScheduling, worker_config.Dataset),
+    *(worker_config.DataLoader, worker_config.Model, worker_config.ModelInterface, worker_config.ModelBackend),
+    *(worker_config.RequestReplyStream, worker_config.WorkerInformation, worker_config.DataWorker),
+    *(worker_config.ModelWorker, worker_config.MasterWorker),
 )
+CLASSES: dict[str, type] = {kind.__name__: kind for kind in _WORKERS}
+"""The classes that a document may have, by their tags."""
+
+
+def register_class(kind: _Class) -> _Class:
+    """Lets documents have objects of one more class, which is defined above this module."""
+    CLASSES[kind.__name__] = kind
+    return kind
 
 
 @dataclasses.dataclass
@@ -70,15 +82,7 @@ def _yaml() -> types.ModuleType:
     return yaml
 
 
-def _classes() -> dict[str, type]:
-    from determined_workflows.rlhf.task import config
-
-    return {name: getattr(config, name) for name in CLASSES}
-
-
 def _dumper() -> Any:  # noqa: ANN401
-    from determined_workflows.rlhf.task.dataflow import Dataflow, MasterWorkerECS
-
     class Dumper(_yaml().SafeDumper):  # type: ignore[misc]
         pass
 
@@ -99,7 +103,7 @@ def _dumper() -> Any:  # noqa: ANN401
             f"a configuration with {value!r} cannot be written as YAML: use numbers, texts, lists, mappings"
         )
 
-    for kind in _classes().values():
+    for kind in CLASSES.values():
         Dumper.add_representer(kind, part)
     Dumper.add_representer(Dataflow, dataflow)
     Dumper.add_representer(MasterWorkerECS, dataflow)
@@ -109,21 +113,17 @@ def _dumper() -> Any:  # noqa: ANN401
 
 
 def _loader() -> Any:  # noqa: ANN401
-    from determined_workflows.rlhf.task.dataflow import Dataflow, MasterWorkerECS
-
     problem = _yaml().constructor.ConstructorError
 
     class Loader(_yaml().SafeLoader):  # type: ignore[misc]
         pass
 
-    classes = _classes()
-
     def part(loader: "yaml.SafeLoader", name: str, node: Any) -> Any:  # noqa: ANN401
-        if name not in classes:
-            raise problem(None, None, unknown_name("class", name, classes), node.start_mark)
+        if name not in CLASSES:
+            raise problem(None, None, unknown_name("class", name, CLASSES), node.start_mark)
         try:
             values: dict[Any, Any] = loader.construct_mapping(node, deep=True)
-            return classes[name](**values)
+            return CLASSES[name](**values)
         except TypeError as error:
             raise problem(None, None, f"{name}: {error}", node.start_mark) from None
 

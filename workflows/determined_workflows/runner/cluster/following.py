@@ -20,7 +20,7 @@ from determined.experimental.client import (
     Trial,
     TrialState,
 )
-from determined_workflows.runner.cluster.record import Fetched, Record
+from determined_workflows.runner.cluster.record import FetchedTask, Record
 from determined_workflows.runner.console import Console
 from determined_workflows.runner.task_files import FAILED, FINISHED, TaskFiles, read_mapping, read_stat
 
@@ -98,7 +98,7 @@ class Follower:
         if earlier is None or earlier.checkpoint != stored[0].uuid:  # else it was fetched before this process attached
             fetch(self._session, stored[0].uuid, name, self._output)
         states = read_stat(self._output / name / "stat")
-        self._record.fetched[name] = Fetched(stored[0].uuid, states)
+        self._record.fetched[name] = FetchedTask(stored[0].uuid, states)
         self._record.write(self._output)
         failed = [command for command, state in states.items() if state == FAILED]
         if failed:

@@ -18,7 +18,7 @@ CONFIG_NAME = "grid.yaml"
 
 
 @dataclass(frozen=True)
-class Plan:
+class GridPlan:
     """What is submitted: a configuration as YAML, and the content of the file that the trials read."""
 
     config: str
@@ -74,7 +74,7 @@ def plan(
     name: str,
     changes: Sequence[str] = (),
     earlier: Record | None = None,
-) -> Plan:
+) -> GridPlan:
     """Returns the plan of ``tasks``, whose folders are below ``output`` also on the cluster.
 
     ``changes`` are settings of the experiment (``key.path=value``). A task that an ``earlier`` experiment has left
@@ -102,7 +102,7 @@ def plan(
         "time": time,
         "tasks": {task.name: _trial(task, Path(output.name), time, earlier) for task in tasks},
     }
-    return Plan(text, trials, warnings)
+    return GridPlan(text, trials, warnings)
 
 
 def _trial(task: Task, output: Path, time: str, earlier: Record | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ FILE_NAME = ".runner.cluster"
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchedTask:
     """What was fetched of a task: the checkpoint and the states of its commands in it."""
 
     checkpoint: str
@@ -27,7 +27,7 @@ class Record:
     experiment: int
     tasks: list[str]
     is_over: bool = False
-    fetched: dict[str, Fetched] = field(default_factory=dict)
+    fetched: dict[str, FetchedTask] = field(default_factory=dict)
 
     def write(self, output: Path) -> None:
         """Stores the record. Raises OSError."""
@@ -39,7 +39,7 @@ def read(output: Path) -> Record | None:
     path = output / FILE_NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        fetched = {name: Fetched(**each) for name, each in found.pop("fetched").items()}
+        fetched = {name: FetchedTask(**each) for name, each in found.pop("fetched").items()}
         return Record(**found, fetched=fetched)
     except FileNotFoundError:
         return None

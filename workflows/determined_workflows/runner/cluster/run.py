@@ -15,7 +15,7 @@ from determined_workflows.runner.cluster import record as records
 from determined_workflows.runner.cluster.following import Follower, show_status
 from determined_workflows.runner.cluster.record import Record
 from determined_workflows.runner.cluster.submission import submit
-from determined_workflows.runner.console import Console, Progress
+from determined_workflows.runner.console import Console, TaskCounts
 from determined_workflows.runner.control import INTERRUPTED
 from determined_workflows.runner.errors import NotFoundError
 from determined_workflows.runner.grid import Task
@@ -39,7 +39,7 @@ def run(session: Session, options: Options, changes: Sequence[str] = (), *, is_d
         records.check_is_over(options.output)
         earlier = None if options.is_forced else _available(session, records.read(options.output))
         waiting = _to_run(tasks, options)
-        lines = Console(Progress(len(tasks), skipped=len(tasks) - len(waiting)), (), is_verbose=options.is_verbose)
+        lines = Console(TaskCounts(len(tasks), skipped=len(tasks) - len(waiting)), (), is_verbose=options.is_verbose)
         lines.say(console.orphans(grid.orphans(file, tasks)))
         lines.say(f"Tasks: {len(tasks)}, trials to run: {len(waiting)}")
         if not waiting:
@@ -86,7 +86,7 @@ def attach(session: Session, output: Path) -> int:
         print(f"Experiment {record.experiment} has ended, and its outputs were fetched.")
         return 0
     with output_folder.locked(output):
-        return _follow(session, record, output, Console(Progress(len(record.tasks)), ()))
+        return _follow(session, record, output, Console(TaskCounts(len(record.tasks)), ()))
 
 
 def status(session: Session, output: Path) -> None:

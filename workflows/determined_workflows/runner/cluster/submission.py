@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from determined.client.session import Session
 from determined.context import pack
 from determined_workflows.composed_experiment import create
-from determined_workflows.runner.cluster.plan import CONFIG_NAME, TASK_FOLDER, Plan
+from determined_workflows.runner.cluster.plan import CONFIG_NAME, TASK_FOLDER, GridPlan
 from determined_workflows.runner.task import run_task
 
 
-def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[int, list[str]]:
+def submit(session: Session, plan: GridPlan, folder: Path, output: Path) -> tuple[int, list[str]]:
     """Creates the experiment and returns its id with notes about links and files that were left out of the context.
 
     The context is ``folder`` without the output and what ``.detignore`` names. Raises ConfigError with what the master
@@ -29,7 +29,7 @@ def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[in
 
 
 @contextmanager
-def _task_folder(plan: Plan) -> Iterator[Path]:
+def _task_folder(plan: GridPlan) -> Iterator[Path]:
     with TemporaryDirectory() as above:
         folder = Path(above, TASK_FOLDER)
         folder.mkdir()

@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import { usePreferences, zone } from "@/app/preferences";
+import { usePreferences, zone } from "@/browser/preferences";
 import { LogText } from "@/components/logs/LogText";
 import { clock } from "@/format/dateTime";
 import { fetchLogPage, NO_FILTER } from "@/services/logs";

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 20
 
 
-class Reserved(NamedTuple):
+class SlotReservation(NamedTuple):
     """``agents``: those of which it gets slots, once these are chosen; never any of ``banned``."""
 
     request: RequestView
@@ -28,7 +28,7 @@ class Reserved(NamedTuple):
     agents: tuple[str, ...] = ()
 
 
-class Draft:
+class SchedulingDecision:
     """``placed`` and ``releases`` are the decision. ``reserved`` and ``stuck`` are of the round: a round goes through
     the queue, and the last one changes nothing."""
 
@@ -61,16 +61,16 @@ class Draft:
         self.released_for: set[str] = set()
         self._coming_slots = state.leaving_slots
         """Slots of all that is leaving or released, whatever agents they are of."""
-        self.reserved: dict[str, Reserved] = {}
+        self.reserved: dict[str, SlotReservation] = {}
         """Requests that start when allocations which are leaving have left."""
         self.stuck: list[tuple[RequestView, ShapeQueue]] = []
-        """Requests that wait for slots and have none reserved; filled if the draft is complete."""
+        """Requests that wait for slots and have none reserved; filled if the decision is complete."""
         self.is_changed = False
         """True if the round gave or released something."""
         self.is_unsettled = False
         """True if it did so after it reserved slots: the reservation may look different then."""
         self.rounds = 0
-        self.unchosen: Reserved | None = None
+        self.unchosen: SlotReservation | None = None
         """The last one of ``reserved``, while its slots are not chosen."""
         self._taken: list[tuple[str, int]] = []
         """Free slots that are reserved."""
@@ -160,7 +160,7 @@ class Draft:
         """Keeps slots for a request that fits in ``soon``. Which ones is chosen when the next request needs to know it:
         often there is none, because nothing is left."""
         self.choose_reserved()
-        self.unchosen = self.reserved[request.allocation_id] = Reserved(request, shape, banned)
+        self.unchosen = self.reserved[request.allocation_id] = SlotReservation(request, shape, banned)
         self._count(request, shape.slots)
         if shape.is_pinned:
             # Its agent may be disabled: then ``upper_bound_soon`` does not count the slots that it gets.

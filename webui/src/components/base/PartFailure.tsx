@@ -1,6 +1,6 @@
-import { Button } from "@/components/base/Button";
+import { Button } from "./Button";
 import { useStreamState } from "@/live/LiveProvider";
-import failureStyles from "@/components/base/Failure.module.css";
+import failureStyles from "./Failure.module.css";
 
 /** Shown when a lazily loaded part of the page cannot be fetched. The rest of the page stays. */
 export function PartFailure({ retry }: { retry: () => void }) {

@@ -16,7 +16,7 @@ from determined_cli.reconnect import Reconnector
 from determined_cli.terminal.messages import INTERRUPTED, say
 
 if TYPE_CHECKING:
-    from determined.context import Packed
+    from determined.context import ContextArchive
 
 FAILED = 1
 """Exit code for a command that ended without one: it was killed, or could not start."""
@@ -95,7 +95,7 @@ def _mount(volume: str) -> dict[str, str]:
     return {"host_path": host, "container_path": container}
 
 
-def _context(args: Namespace) -> "Packed | None":
+def _context(args: Namespace) -> "ContextArchive | None":
     """Returns the packed context; None if there is nothing to send."""
     if args.context is None and not args.include:
         return None

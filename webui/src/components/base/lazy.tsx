@@ -1,5 +1,5 @@
 import { type ComponentType, type ReactNode, useCallback, useEffect, useState } from "react";
-import { Loading } from "@/components/base/Loading";
+import { Loading } from "./Loading";
 import { useStreamState } from "@/live/LiveProvider";
 import { PartFailure } from "./PartFailure";
 

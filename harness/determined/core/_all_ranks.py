@@ -10,7 +10,9 @@ T = TypeVar("T")
 Exchange = Callable[[Any], list[Any]]
 
 
-def together(peers: DistributedContext, what: str, work: Callable[[], T], exchange: Exchange | None = None) -> list[T]:
+def run_on_all_ranks(
+    peers: DistributedContext, what: str, work: Callable[[], T], exchange: Exchange | None = None
+) -> list[T]:
     """Calls ``work`` on every worker and returns the results of all workers, in rank order.
 
     If ``work`` raises on some workers, those workers raise their own error and the others raise an error that names

@@ -12,7 +12,7 @@ VERBS = (
     Command(
         "run",
         "run a program on the cluster and print its output",
-        "determined_cli.remote_command.run:run",
+        "determined_cli.command_noun.run:run",
         (
             argument("--config-file", metavar="FILE", help="configuration file (YAML)"),
             argument(
@@ -57,14 +57,14 @@ VERBS = (
     Command(
         "list",
         "list commands",
-        "determined_cli.remote_command.show:list_commands",
+        "determined_cli.command_noun.show:list_commands",
         (argument("-a", "--all", action="store_true", help="include the commands of other users"), selecting, listing),
         ("ls",),
     ),
     Command(
         "describe",
         "show a command in detail",
-        "determined_cli.remote_command.show:describe",
+        "determined_cli.command_noun.show:describe",
         (_IDS, argument("--json", action="store_true", help="JSON")),
         ("d",),
     ),
@@ -75,8 +75,8 @@ VERBS = (
         (_ID, log_arguments),
         examples=("det cmd logs 3f2b -f",),
     ),
-    Command("config", "print the configuration", "determined_cli.remote_command.show:config", (_ID,)),
-    Command("kill", "end at once", "determined_cli.remote_command.show:kill", (_IDS,)),
+    Command("config", "print the configuration", "determined_cli.command_noun.show:config", (_ID,)),
+    Command("kill", "end at once", "determined_cli.command_noun.show:kill", (_IDS,)),
     Command(
         "set",
         "change a command",
@@ -84,7 +84,7 @@ VERBS = (
             Command(
                 "priority",
                 "set the priority: 1 to 99, lower numbers come first",
-                "determined_cli.remote_command.show:set_priority",
+                "determined_cli.command_noun.show:set_priority",
                 (_ID, argument("priority", type=int)),
             ),
         ),

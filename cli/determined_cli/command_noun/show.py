@@ -9,7 +9,7 @@ from determined.client import commands, users
 from determined_cli import connection
 from determined_cli.output import render
 from determined_cli.output.row_selection import select
-from determined_cli.output.states import shown
+from determined_cli.output.states import without_prefix
 from determined_cli.pool_accounts import say_payers
 from determined_cli.terminal.messages import say
 
@@ -86,4 +86,4 @@ def set_priority(args: Namespace) -> None:
 
 def _row(command: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = render.snake(command)
-    return {**row, "state": shown(row["state"]), "agent_id": (row.get("container") or {}).get("parent")}
+    return {**row, "state": without_prefix(row["state"]), "agent_id": (row.get("container") or {}).get("parent")}

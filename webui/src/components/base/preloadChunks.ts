@@ -1,6 +1,6 @@
-import { DialogWindow } from "@/components/base/Dialog";
-import { MenuList } from "@/components/base/Menu";
-import { PopoverPanel } from "@/components/base/Popover";
+import { DialogWindow } from "./Dialog";
+import { MenuList } from "./Menu";
+import { PopoverPanel } from "./Popover";
 
 /** Loads code that the first render does not need, before a user presses something that needs it. */
 export async function preloadChunks(): Promise<void> {
