@@ -56,7 +56,7 @@ async def add_search(cluster: Cluster, count: int) -> int:
             for action in actions
             if isinstance(action, Create)
         ]
-        session.add_all([*trials, *(TaskRow(**task_of(row, trial)) for trial in trials)])
+        session.add_all([*trials, *(TaskRow(**task_of(row, vars(trial))) for trial in trials)])
     return row.id
 
 

@@ -85,7 +85,7 @@ async def add_trial(
         }
         | values
     )
-    session.add_all([row, TaskRow(**trials.task_of(experiment, row))])
+    session.add_all([row, TaskRow(**trials.task_of(experiment, vars(row)))])
     await session.flush()
     return row
 

@@ -54,5 +54,5 @@ class Completion:
         if not following.only_creates or len(created) > MAX_REQUESTS or experiment.state is not ExperimentState.ACTIVE:
             return set()
         if created:
-            await self._trials.request_slots(session, created, experiment)
+            await self._trials.request_slots(session, await trial_rows.by_ids(session, created), experiment)
         return {notifications.SEARCH, notifications.TRIALS}

@@ -10,7 +10,7 @@ from determined.config.search_plan import IN_TASK
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.experiment_index import indexer
@@ -80,7 +80,8 @@ class Decision:
 class SearchStep(NamedTuple):
     """What a search did in the transaction that stored its events."""
 
-    created: list[TrialRow]
+    created: list[int]
+    """Ids of trials."""
     only_creates: bool
     """True if it processed all events, stopped no trial and did not end the experiment."""
 
@@ -178,8 +179,8 @@ class Search:
 
     async def _apply(
         self, session: WriteSession, row: ExperimentRow, kept: KeptMethod, decision: Decision
-    ) -> list[TrialRow]:
-        """Applies a decision whose cursor is that of the experiment. Returns the created trials."""
+    ) -> list[int]:
+        """Applies a decision whose cursor is that of the experiment. Returns the ids of the created trials."""
         is_stored = _is_stored(kept, decision)
         kept.cursor = decision.cursor
         kept.unstored += len(decision.processed)

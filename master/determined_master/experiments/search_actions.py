@@ -36,10 +36,12 @@ class SearchActions:
 
     async def apply(
         self, session: WriteSession, row: ExperimentRow, actions: Sequence[Action], *, warm_start: str | None = None
-    ) -> list[TrialRow]:
-        """Applies ``actions`` in order and returns the created trials. ``warm_start``: checkpoint of the first trials;
-        later ones use the same."""
-        created: list[TrialRow] = []
+    ) -> list[int]:
+        """Applies ``actions`` in order and returns the ids of the created trials.
+
+        ``warm_start``: checkpoint of the first trials; later ones use the same.
+        """
+        created: list[int] = []
         decided: list[Decided] = []
         creates = any(isinstance(action, Create) for action in actions)
         if warm_start is None and creates and _has_warm_start(row):
@@ -59,15 +61,15 @@ class SearchActions:
         actions: Iterable[Action],
         decided: list[Decided],
         warm_start: str | None,
-    ) -> Sequence[TrialRow]:
+    ) -> Sequence[int]:
         if _is_over(row):
             return ()
         wanted = [action for action in actions if isinstance(action, Create)]
-        trials = await self._trials.create(session, row, wanted, warm_start=warm_start)
-        for trial, action in zip(trials, wanted, strict=True):
+        ids = await self._trials.create(session, row, wanted, warm_start=warm_start)
+        for trial_id, action in zip(ids, wanted, strict=True):
             if action.reason:
-                decided.append(("created", trial.id, {"reason": action.reason}))
-        return trials
+                decided.append(("created", trial_id, {"reason": action.reason}))
+        return ids
 
     async def _apply_others(
         self, session: WriteSession, row: ExperimentRow, actions: Iterable[Action], decided: list[Decided]

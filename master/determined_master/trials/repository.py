@@ -1,6 +1,6 @@
 """SQL for trials."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +24,13 @@ from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.statements.batches import batched
 from determined_master.db.statements.prepared import Prepared
-from determined_master.db.statements.row_changes import change_row, delete_rows, insert_rows, update_rows
+from determined_master.db.statements.row_changes import (
+    change_row,
+    delete_rows,
+    insert_for_keys,
+    insert_rows,
+    update_rows,
+)
 from determined_master.db.statements.sort_keys import Keys, directed, in_order_of_life, missing_last
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -146,7 +152,7 @@ _FIRST_WARM_START = Prepared(
 
 
 async def by_ids(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
-    return (await session.scalars(select(TrialRow).where(TrialRow.id.in_(trial_ids)))).all()
+    return (await session.scalars(select(TrialRow).where(TrialRow.id.in_(trial_ids)).order_by(TrialRow.id))).all()
 
 
 async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[TrialRow]:
@@ -288,24 +294,26 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
     return storage
 
 
-async def add(session: WriteSession, experiment: ExperimentRow, rows: Sequence[TrialRow]) -> None:
-    """Adds trials of an experiment and their tasks."""
+async def add(session: WriteSession, experiment: ExperimentRow, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Adds trials of an experiment, given by their columns, and their tasks. Returns their ids."""
+    if not rows:
+        return []
     await insert_rows(session, table_of(TaskRow), [task_of(experiment, row) for row in rows])
-    session.add_all(rows)
-    await session.flush()
+    ids = await insert_for_keys(session, table_of(TrialRow), rows)
     notify(session, notifications.experiment(experiment.id))
+    return ids
 
 
-def task_of(experiment: ExperimentRow, trial: TrialRow) -> dict[str, Any]:
+def task_of(experiment: ExperimentRow, trial: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the columns of a new trial's task."""
     return {
-        "id": trial.task_id,
+        "id": trial["task_id"],
         "kind": TaskKind.TRIAL,
         "job_id": experiment.job_id,
         "user_id": experiment.user_id,
         "experiment_id": experiment.id,
         "token_scope": TokenScope.TRIAL,
-        "created_at": trial.start_time,
+        "created_at": trial["start_time"],
     }
 
 

@@ -63,24 +63,24 @@ class Trials:
         actions: Sequence[Create],
         *,
         warm_start: str | None = None,
-    ) -> Sequence[TrialRow]:
-        """Creates trials of one experiment, in a constant number of statements if there are many."""
+    ) -> list[int]:
+        """Creates trials of one experiment, in a constant number of statements if there are many. Returns their ids."""
         rows = [
-            TrialRow(
-                experiment_id=experiment.id,
-                request_id=action.request_id,
-                task_id=task_name(experiment.id, action.request_id),
-                state=TrialState.PAUSED if experiment.state is ExperimentState.PAUSED else TrialState.ACTIVE,
-                hparams=action.hparams,
-                seed=action.seed,
-                start_time=self._clock.now(),
-                warm_start_checkpoint=warm_start,
-            )
+            {
+                "experiment_id": experiment.id,
+                "request_id": action.request_id,
+                "task_id": task_name(experiment.id, action.request_id),
+                "state": TrialState.PAUSED if experiment.state is ExperimentState.PAUSED else TrialState.ACTIVE,
+                "hparams": action.hparams,
+                "seed": action.seed,
+                "start_time": self._clock.now(),
+                "warm_start_checkpoint": warm_start,
+            }
             for action in actions
         ]
-        await repository.add(session, experiment, rows)
+        ids = await repository.add(session, experiment, rows)
         notify(session, notifications.TRIALS, notifications.COLUMNS)
-        return rows
+        return ids
 
     async def follow_experiment(
         self,

@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 from sqlalchemy import Column, Select, Table, bindparam, delete, insert, inspect, update
 from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.sql.dml import ReturningInsert
 
 from determined_master.db.models.base import Base, table_of
 from determined_master.db.session import WriteSession
+from determined_master.db.session_pool import connection_of
 from determined_master.db.statements.nul import NUL, SYMBOL, to_json
 from determined_master.db.statements.prepared import Prepared
 
@@ -25,6 +27,12 @@ _KEY = "primary_key"
 async def insert_rows(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows that all have the same columns. Missing columns get their default."""
     await _insertion(table).execute(session, rows)
+
+
+async def insert_for_keys(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Inserts rows like ``insert_rows``, and returns their primary keys in the same order."""
+    found = await (await connection_of(session)).execute(_insertion_for_keys(table), rows)
+    return list(found.scalars())
 
 
 async def update_rows(session: WriteSession, model: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -79,6 +87,12 @@ def _key_of(model: type[Base]) -> Column[Any]:
 @cache
 def _insertion(table: Table) -> Prepared[()]:
     return Prepared(insert(table))
+
+
+@cache
+def _insertion_for_keys(table: Table) -> ReturningInsert[Any]:
+    (key,) = table.primary_key.columns
+    return insert(table).returning(key, sort_by_parameter_order=True)
 
 
 @cache
