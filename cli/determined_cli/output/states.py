@@ -23,7 +23,9 @@ def has_ended(state: str | None) -> bool:
 def display_state(found: Mapping[str, Any]) -> str:
     """Returns the displayed state of an experiment or a trial; ``state`` of a master that has no other.
 
-    >>> display_state({"state": "STATE_PAUSED", "displayState": "STATE_PAUSING"}), display_state({"state": "STATE_PAUSED"})
-    ('STATE_PAUSING', 'STATE_PAUSED')
+    >>> display_state({"state": "STATE_PAUSED", "displayState": "STATE_PAUSING"})
+    'STATE_PAUSING'
+    >>> display_state({"state": "STATE_PAUSED"})
+    'STATE_PAUSED'
     """
     return str(found.get("displayState") or found.get("display_state") or found["state"])
