@@ -68,22 +68,22 @@ def task_variables(base: Mapping[str, str], environ: Mapping[str, str], setup: P
 
     Raises ConfigError for a file that cannot be read.
     """
-    found = dict(base)
+    variables = dict(base)
     if setup is not None:
         try:
             pairs = (each.partition("=") for each in os.fsdecode(setup.read_bytes()).split("\0"))
         except OSError as error:
             raise ConfigError(f"cannot read the variables of the job's set-up, {setup}: {error.strerror}") from error
         after = {name: value for name, equals, value in pairs if equals and _is_of_site(name)}
-        found |= {name: value for name, value in after.items() if environ.get(name) != value}
-        for name in found.keys() & environ.keys() - after.keys():
+        variables |= {name: value for name, value in after.items() if environ.get(name) != value}
+        for name in variables.keys() & environ.keys() - after.keys():
             if _is_of_site(name):
-                del found[name]
+                del variables[name]
     if environ.get("SLURM_TMPDIR"):
-        found["TMPDIR"] = environ["SLURM_TMPDIR"]
+        variables["TMPDIR"] = environ["SLURM_TMPDIR"]
     if environ.get("DET_SLURM_JOB_ID"):
-        found["DET_SLURM_JOB_ID"] = environ["DET_SLURM_JOB_ID"]
-    return found
+        variables["DET_SLURM_JOB_ID"] = environ["DET_SLURM_JOB_ID"]
+    return variables
 
 
 def device_variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -132,18 +132,18 @@ MAX_BLOCK_LINES = 500
 def first_error(session: Session, trial_id: int) -> list[dict[str, Any]]:
     """Returns the lines of the first error of a trial, with the rest of its traceback; none without an error."""
     path = f"/detent/trials/{trial_id}/logs"
-    found = session.get(f"{path}/first-error")["line"]
-    if found is None:
+    answer = session.get(f"{path}/first-error")["line"]
+    if answer is None:
         return []
-    asked: dict[str, Any] = {"after": found["id"] - 1, "limit": MAX_BLOCK_LINES, "sources": [found["source"]]}
-    if found["allocationId"]:
-        asked["allocationIds"] = [found["allocationId"]]
+    asked: dict[str, Any] = {"after": answer["id"] - 1, "limit": MAX_BLOCK_LINES, "sources": [answer["source"]]}
+    if answer["allocationId"]:
+        asked["allocationIds"] = [answer["allocationId"]]
     page = session.get(path, asked)
     keys = ("allocationId", "containerId", "rank")
-    own = [line for line in page["lines"] if all(line[key] == found[key] for key in keys)]
+    own = [line for line in page["lines"] if all(line[key] == answer[key] for key in keys)]
     end = next((at for at, line in enumerate(own) if at and not str(line["text"])[:1].isspace()), len(own))
     # The exception follows the indented frames of its traceback.
-    return own[: end + 1] if "Traceback (" in str(found["text"]) else own[:end]
+    return own[: end + 1] if "Traceback (" in str(answer["text"]) else own[:end]
 
 
 def _print(session: Session, trial_id: int, args: Namespace) -> None:

@@ -123,15 +123,15 @@ def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals
         if not words or words[0] in ("-h", "--help", "help"):
             _group_help(prog, verbs)
             return 0 if words else USAGE
-        found = table.find(verbs, words[0])
+        command = table.find(verbs, words[0])
         missing = command_table.NOT_OFFERED_VERBS.get(prog.removeprefix("det "), {})
-        if found is None and words[0] in missing:
+        if command is None and words[0] in missing:
             return _not_offered(f"{prog.removeprefix('det ')} {words[0]}", missing[words[0]])
-        if found is None:
+        if command is None:
             names = [name for verb in verbs for name in verb.names]
             return _unknown(f"verb of `{prog}`", words[0], [verb.name for verb in verbs], names)
-        words = [*found.alias_words.get(words[0], ()), *words[1:]]
-        verb, prog = found, f"{prog} {found.name}"
+        words = [*command.alias_words.get(words[0], ()), *words[1:]]
+        verb, prog = command, f"{prog} {command.name}"
     if verb.verbs:
         return _run(prog, verb.verbs, words, options)
     return _call(prog, verb, words, options)

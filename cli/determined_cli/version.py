@@ -17,13 +17,13 @@ def run(args: Namespace) -> None:
     from determined_cli.output import render
 
     url = connection.master_url(args.options)
-    found: dict[str, Any] = {"client": {"version": __version__}, "master": {"url": url, "version": None}}
+    versions: dict[str, Any] = {"client": {"version": __version__}, "master": {"url": url, "version": None}}
     try:
         facts = master.info(connection.anonymous(args.options))
-        found["master"].update(version=facts.get("version"), cluster_id=facts.get("clusterId"))
+        versions["master"].update(version=facts.get("version"), cluster_id=facts.get("clusterId"))
     except ApiError as error:
-        found["master"]["error"] = error.message
-    render.show_object("json" if args.json else "yaml", found)
+        versions["master"]["error"] = error.message
+    render.show_object("json" if args.json else "yaml", versions)
 
 
 VERBS = (

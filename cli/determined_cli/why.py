@@ -39,13 +39,13 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"slow starts: {note}"
 
 
-def _wait(found: Mapping[str, Any]) -> Iterator[str]:
-    first = found["first"]
+def _wait(wait: Mapping[str, Any]) -> Iterator[str]:
+    first = wait["first"]
     if first is None:
-        yield f"{found['subject']}: {found['text']}" if found["text"] else f"{found['subject']} does not wait for slots"
+        yield f"{wait['subject']}: {wait['text']}" if wait["text"] else f"{wait['subject']} does not wait for slots"
         return
-    more = f" ({found['waiting']} of its trials wait)" if found["waiting"] > 1 else ""
-    yield f"{found['subject']} waits{more}: {first['reason']}"
+    more = f" ({wait['waiting']} of its trials wait)" if wait["waiting"] > 1 else ""
+    yield f"{wait['subject']} waits{more}: {first['reason']}"
     place = "is first" if not first["ahead"] else f"has {first['ahead']} ahead"
     yield f"place: it {place} in the queue of pool {first['pool']}, with priority {first['priority']}"
     for each in first["blockers"][:MAX_SHOWN]:

@@ -37,14 +37,14 @@ def host_names(facts: RendezvousFacts) -> list[str]:
 def key(environ: Mapping[str, str]) -> bytes:
     """Returns the allocation's key. Raises LaunchError off the cluster."""
     try:
-        found = bytes.fromhex(environ.get(environment.ALLOCATION_KEY, ""))
+        secret = bytes.fromhex(environ.get(environment.ALLOCATION_KEY, ""))
     except ValueError:
-        found = b""
-    if not found:
+        secret = b""
+    if not secret:
         raise LaunchError(
             f"{environment.ALLOCATION_KEY} is not set; a task with several containers needs it to connect them"
         )
-    return found
+    return secret
 
 
 def _name(facts: RendezvousFacts, rank: int) -> str:

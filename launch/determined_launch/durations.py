@@ -15,12 +15,12 @@ def parse_duration(text: str) -> float:
     """
     rest, total, parts = text.strip().lower(), 0.0, 0
     while rest:
-        found = _PART.match(rest)
+        match = _PART.match(rest)
         # a number without a unit is a duration by itself, not a part of one
-        if found is None or (not found[2] and (parts or found.end() < len(rest))):
+        if match is None or (not match[2] and (parts or match.end() < len(rest))):
             raise ValueError(f"not a duration: {text!r}; write seconds, or 90s, 10m, 1h30m, 2d")
-        total += float(found[1]) * _SECONDS[found[2]]
-        parts, rest = parts + 1, rest[found.end() :]
+        total += float(match[1]) * _SECONDS[match[2]]
+        parts, rest = parts + 1, rest[match.end() :]
     if not parts or not math.isfinite(total):
         raise ValueError(f"not a duration: {text!r}; write seconds, or 90s, 10m, 1h30m, 2d")
     return total

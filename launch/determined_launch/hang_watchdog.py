@@ -70,23 +70,23 @@ class HangWatch:
 
         Returns none if a container does not answer, because its ranks may still make steps.
         """
-        found = step_counter.read(self._folder)
+        counts = step_counter.read(self._folder)
         for address, port in self._others():
             answer = self._ask(address, port, "ranks")
             if not isinstance(answer, list):
                 return []
-            found += [Steps(int(one["rank"]), int(one["count"]), float(one["age"])) for one in answer]
-        return sorted(found, key=lambda one: one.rank)
+            counts += [Steps(int(one["rank"]), int(one["count"]), float(one["age"])) for one in answer]
+        return sorted(counts, key=lambda one: one.rank)
 
     def _end(self, ranks: list[Steps]) -> None:
         say = self._context.say
         say(f"no rank has completed a step for {min(one.age for one in ranks):.0f} s; their stacks follow")
-        found = stack_dumps.collect(os.getpid(), self._folder)
+        dumps = stack_dumps.collect(os.getpid(), self._folder)
         for address, port in self._others():
             answer = self._ask(address, port, "stacks")
             if isinstance(answer, dict):
-                found |= {int(rank): str(text) for rank, text in answer.items()}
-        blamed = hang_diagnosis.find(ranks, found)
+                dumps |= {int(rank): str(text) for rank, text in answer.items()}
+        blamed = hang_diagnosis.find(ranks, dumps)
         text = f"hang: {blamed.text}; the attempt ends ({self._context.settings.hang_setting} is {self._limit:g} s)"
         say(text)
         rank = ranks[0].rank if blamed.rank is None else blamed.rank

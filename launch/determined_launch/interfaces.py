@@ -83,12 +83,12 @@ def _version_4() -> list[tuple[str, str]]:
 
 def _one_each(probe: socket.socket) -> list[tuple[str, str]]:
     """Returns the first address of each interface, for machines that cannot list all addresses."""
-    found = []
+    pairs = []
     for _, name in socket.if_nameindex():
         with contextlib.suppress(OSError):
             answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-            found.append((name, socket.inet_ntoa(answer[20:24])))
-    return found
+            pairs.append((name, socket.inet_ntoa(answer[20:24])))
+    return pairs
 
 
 def _version_6() -> list[tuple[str, str]]:

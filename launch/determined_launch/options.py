@@ -18,7 +18,7 @@ def given(overrides: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
     ``known`` maps a spelling with ``_`` to the canonical name. Accepts ``--a-b``, ``--a_b``, ``--a=b`` and an
     unambiguous prefix, as argparse does.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     words = list(overrides)
     index = 0
     while index < len(words):
@@ -32,8 +32,8 @@ def given(overrides: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
         if not equals and not is_flag and index < len(words) and not words[index].startswith("-"):
             value, index = words[index], index + 1
         if full is not None:
-            found[known[full]] = _ON if is_flag else value
-    return found
+            options[known[full]] = _ON if is_flag else value
+    return options
 
 
 def without(overrides: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:

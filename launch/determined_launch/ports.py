@@ -95,7 +95,7 @@ def _is_taken(port: int) -> bool:
 
 def _sockets(port: int) -> set[str]:
     """Returns the inodes of the sockets that listen on ``port``."""
-    found = set()
+    inodes = set()
     for table in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", table).read_text().splitlines()[1:]
@@ -104,8 +104,8 @@ def _sockets(port: int) -> set[str]:
         for line in lines:
             words = line.split()
             if words[3] == _LISTEN and int(words[1].rpartition(":")[2], 16) == port:
-                found.add(words[9])
-    return found
+                inodes.add(words[9])
+    return inodes
 
 
 def _holder(port: int) -> tuple[int, str] | None:
@@ -120,11 +120,11 @@ def _holder(port: int) -> tuple[int, str] | None:
 
 
 def _links(folder: Path) -> set[str]:
-    found = set()
+    links = set()
     try:
         for entry in folder.iterdir():
             with contextlib.suppress(OSError):
-                found.add(os.readlink(entry))
+                links.add(os.readlink(entry))
     except OSError:
         pass  # another user's process, or gone
-    return found
+    return links

@@ -69,15 +69,15 @@ def descendants(root: int) -> list[int]:
         process = find(pid)
         if process is not None:
             by_parent.setdefault(process.parent, []).append(process)
-    found: list[int] = []
+    below: list[int] = []
     waiting, seen = [root], {root}
     while waiting:
         for process in by_parent.get(waiting.pop(0), ()):
             if process.pid not in seen:  # the table is not an atomic snapshot, so a pid may appear twice
                 seen.add(process.pid)
                 waiting.append(process.pid)
-                found += [process.pid] if process.is_alive else []
-    return found
+                below += [process.pid] if process.is_alive else []
+    return below
 
 
 def command_line(pid: int) -> list[bytes]:

@@ -36,13 +36,13 @@ def kill_below(root: int, *, within: float = 5.0) -> None:
 
 def wrappers_below(root: int) -> list[int]:
     """Returns the pids of the ``wrap_rank`` processes below ``root`` without those inside workers."""
-    found: list[int] = []
+    pids: list[int] = []
     inner: set[int] = set()
     for pid in process_table.descendants(root):
         if pid not in inner and _is_wrapper(pid):
-            found.append(pid)
+            pids.append(pid)
             inner.update(process_table.descendants(pid))
-    return found
+    return pids
 
 
 def wrapper_name(rank: int) -> str:

@@ -115,9 +115,9 @@ def _of_trial(process: RoleProcess, processes: Sequence[RoleProcess]) -> dict[st
 
 
 def _roles(processes: Sequence[RoleProcess], facts: RendezvousFacts, ports: RolePorts) -> str:
-    found: dict[str, list[dict[str, object]]] = {}
+    roles: dict[str, list[dict[str, object]]] = {}
     for process in processes:
         where = address(process.container, facts, processes)
         entry = {"rank": process.rank, "address": where, "port": ports.processes[process.rank]}
-        found.setdefault(process.role.name, []).append(entry)
-    return json.dumps([{"name": name, "processes": entries} for name, entries in found.items()])
+        roles.setdefault(process.role.name, []).append(entry)
+    return json.dumps([{"name": name, "processes": entries} for name, entries in roles.items()])

@@ -78,12 +78,12 @@ def read(path: Path, *, largest: int) -> RoleFile:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise ValueError(f"the key {json.dumps(name)} is twice in one object")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _role(value: Mapping[str, Any]) -> Role:

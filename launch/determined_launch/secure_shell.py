@@ -100,13 +100,13 @@ def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) 
 
 def find(program: str, package: str) -> str:
     """Returns the path of a program. Raises LaunchError with the package to install."""
-    found = shutil.which(program) or shutil.which(program, path=SYSTEM_FOLDERS)
-    if found is None:
+    path = shutil.which(program) or shutil.which(program, path=SYSTEM_FOLDERS)
+    if path is None:
         raise LaunchError(
             f"launch.remote_shell: ssh needs the program {program}, which is not installed "
             f"(Debian, Ubuntu: apt-get install {package}); remove the setting to run without a remote shell"
         )
-    return found
+    return path
 
 
 def _folder(run: Path) -> Path:

@@ -42,7 +42,7 @@ def collect(root: int, folder: Path) -> "dict[int, str]":
     """
     for old in folder.glob(f"rank-*{_SUFFIX}"):
         old.unlink(missing_ok=True)
-    found: dict[int, str] = {}
+    dumps: dict[int, str] = {}
     asked = 0
     for wrapper in processes.wrappers_below(root):
         workers = _who_dumps(wrapper)
@@ -51,23 +51,23 @@ def collect(root: int, folder: Path) -> "dict[int, str]":
         asked += bool(workers)
         rank = _rank_of(wrapper)
         if not workers and rank is not None:
-            found[rank] = _told_by_proc(wrapper)
-            for line in found[rank].splitlines():
+            dumps[rank] = _told_by_proc(wrapper)
+            for line in dumps[rank].splitlines():
                 print(f"[rank={rank}] {line}", flush=True)
-    return found | (_dumps(folder, asked) if asked else {})
+    return dumps | (_dumps(folder, asked) if asked else {})
 
 
 def _who_dumps(wrapper: int) -> "list[int]":
     """Returns the outermost process with a handler for the signal; forked processes inherit the handler."""
     waiting = process_table.children(wrapper)
-    found = []
+    pids = []
     while waiting:
         pid = waiting.pop(0)
         if process_table.catches(pid, signal.SIGUSR1):
-            found.append(pid)
+            pids.append(pid)
         else:
             waiting += process_table.children(pid)
-    return found
+    return pids
 
 
 def _dumps(folder: Path, expected: int) -> "dict[int, str]":

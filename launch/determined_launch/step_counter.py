@@ -46,7 +46,7 @@ def remove(path: str | None) -> None:
 
 def read(folder: Path) -> list[Steps]:
     """Returns the steps of every running rank, in order."""
-    found = []
+    counts = []
     for path in folder.glob("rank-*"):
         if not path.name.removeprefix("rank-").isdigit():
             continue
@@ -55,5 +55,5 @@ def read(folder: Path) -> list[Steps]:
         except (OSError, IsADirectoryError):
             continue
         count = _COUNT.unpack_from(data)[0] if len(data) >= _COUNT.size else 0
-        found.append(Steps(int(path.name.removeprefix("rank-")), count, max(0.0, time.time() - changed)))
-    return sorted(found, key=lambda steps: steps.rank)
+        counts.append(Steps(int(path.name.removeprefix("rank-")), count, max(0.0, time.time() - changed)))
+    return sorted(counts, key=lambda steps: steps.rank)

@@ -115,7 +115,7 @@ def _options(document: Document) -> tuple[dict[str, str | None], dict[str, Place
     value = document.data.get("sbatch") or {}
     if not isinstance(value, dict):
         raise document.place("sbatch").error("sbatch is a mapping of options, such as `qos: normal`")
-    found: dict[str, str | None] = {}
+    options: dict[str, str | None] = {}
     places: dict[str, Place] = {}
     for name, setting in value.items():
         option = str(name).lstrip("-").replace("_", "-")
@@ -123,9 +123,9 @@ def _options(document: Document) -> tuple[dict[str, str | None], dict[str, Place
             raise document.place("sbatch", name).error(f'"{name}" is no long option of sbatch')
         if setting is False:
             continue
-        found[option] = None if setting is None or setting is True else _scalar(document, setting, "sbatch", name)
+        options[option] = None if setting is None or setting is True else _scalar(document, setting, "sbatch", name)
         places[option] = document.place("sbatch", name)
-    return found, places
+    return options, places
 
 
 def _variables(document: Document) -> dict[str, str]:

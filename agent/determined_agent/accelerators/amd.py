@@ -28,14 +28,14 @@ def read_devices(ask: Ask) -> tuple[list[Device], str]:
 def parse(text: str) -> list[Device]:
     """Returns the devices of ``rocm-smi --json``, which may print warnings first. It names no programs that compute."""
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[max(text.find("{"), 0) :])
+        document, _ = json.JSONDecoder().raw_decode(text[max(text.find("{"), 0) :])
     except (ValueError, RecursionError):
         return []
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return []
     cards = [
         (int(name[4:]), facts)
-        for name, facts in found.items()
+        for name, facts in document.items()
         if name.startswith("card") and name[4:].isdecimal() and len(name) < 10 and isinstance(facts, dict)
     ]
     return [_device(place, facts) for place, facts in sorted(cards, key=lambda card: card[0])]

@@ -54,19 +54,19 @@ class SlotWatch:
             now: seconds of any clock that only goes forward.
         """
         by_uuid = {device.uuid: device for device in devices}
-        found: list[SlotStatus] = []
+        statuses: list[SlotStatus] = []
         for slot in self._slots:
             device = by_uuid.get(slot.uuid)
             broken = self._health(slot, device, faults, problem)
             if broken:
-                found.append(SlotStatus(id=slot.id, status="unhealthy", reason=broken))
+                statuses.append(SlotStatus(id=slot.id, status="unhealthy", reason=broken))
             elif device is not None and slot.id in held:
-                found += self._idle(slot, device, now)
+                statuses += self._idle(slot, device, now)
             elif device is not None:
                 self._idle_since.pop(slot.id, None)
                 reason = self.occupation(device, ours=ours, owner=owner)
-                found += [SlotStatus(id=slot.id, status="occupied", reason=reason)] if reason else []
-        return found
+                statuses += [SlotStatus(id=slot.id, status="occupied", reason=reason)] if reason else []
+        return statuses
 
     def occupation(self, device: Device, *, ours: Collection[int], owner: Owner) -> str:
         """Returns why no task may begin on a device, or an empty text."""

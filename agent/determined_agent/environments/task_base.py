@@ -121,15 +121,15 @@ def packages_for_tasks(installed: Mapping[str, metadata.Distribution]) -> set[st
 
 
 def _closure(names: Iterable[str], installed: Mapping[str, metadata.Distribution]) -> set[str]:
-    found: set[str] = set()
+    members: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name in installed and name not in found:
-            found.add(name)
+        if name in installed and name not in members:
+            members.add(name)
             if name != PRODUCT:
                 left.extend(_required(installed[name], ()))
-    return found
+    return members
 
 
 def _required(distribution: metadata.Distribution, extras: Iterable[str] | None) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _root(distribution: metadata.Distribution) -> Path:
 
 def _python_scripts(folder: Path, *, follow_links: bool = True) -> dict[str, bytes]:
     """Returns name → body of each Python program in ``folder``, without the lines that name its Python."""
-    found = {}
+    scripts = {}
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -237,10 +237,10 @@ def _python_scripts(folder: Path, *, follow_links: bool = True) -> dict[str, byt
             ):
                 body = _script_body(Path(entry.path))
                 if body is not None:
-                    found[entry.name] = body
+                    scripts[entry.name] = body
         except OSError:
             continue
-    return found
+    return scripts
 
 
 def _script_body(path: Path) -> bytes | None:

@@ -202,7 +202,7 @@ class Images:
 class PullProgress:
     """Sums up the progress of the layers of a pull.
 
-    >>> progress = Progress()
+    >>> progress = PullProgress()
     >>> progress.add({"id": "a", "progressDetail": {"current": 1 << 20, "total": 4 << 20}})
     >>> progress.text
     '1 of 4 MB'

@@ -104,7 +104,7 @@ def bounded(exit_: ContainerExit) -> ContainerExit:
 
 
 def _bounded_ranks(ranks: Iterable[RankExit]) -> list[RankExit]:
-    found = []
+    shortened = []
     left = MAX_TEXT_CHARACTERS
     for rank in itertools.islice(ranks, MAX_RECORDS):
         lines = [_text(line, MAX_LINE_CHARACTERS) for line in rank.last_lines[-MAX_LINES:]]
@@ -120,8 +120,8 @@ def _bounded_ranks(ranks: Iterable[RankExit]) -> list[RankExit]:
             "last_stderr": stderr if left >= 0 else "",
             "time": rank.time if math.isfinite(rank.time) else 0.0,
         }
-        found.append(rank.model_copy(update=values))
-    return found
+        shortened.append(rank.model_copy(update=values))
+    return shortened
 
 
 def _number(value: int | None) -> int | None:
@@ -196,7 +196,7 @@ def _how(code: int | None, number: int | None) -> str:
 
 def _ranks(folder: RunFolder) -> list[RankExit]:
     """Returns the ranks in the order in which they ended, so that the first failure comes first."""
-    found = []
+    ranks = []
     for path in itertools.islice(_records(folder.exits), MAX_RECORDS):
         try:
             rank = RankExit.model_validate_json(read_regular(path, MAX_RECORD_BYTES, owner=folder.owner))
@@ -205,8 +205,8 @@ def _ranks(folder: RunFolder) -> list[RankExit]:
             # A record may be cut off by the end of the rank, or be no record at all.
             logger.info("skipped an exit record: %s: %s", path.name, str(problem)[:200])
             continue
-        found.append((time, rank))
-    return _bounded_ranks(rank for _, rank in sorted(found, key=lambda item: item[0]))
+        ranks.append((time, rank))
+    return _bounded_ranks(rank for _, rank in sorted(ranks, key=lambda item: item[0]))
 
 
 def _records(folder: Path) -> Iterator[Path]:

@@ -310,7 +310,7 @@ def _check_own(file: int) -> None:
 
 def _segments(base: int) -> list[Segment]:
     """Returns the segments in order. Raises OSError for too many files, and for one that is no regular file."""
-    found = []
+    segments = []
     with os.scandir(base) as entries:
         for count, entry in enumerate(entries):
             if count == MAX_ENTRIES:
@@ -325,8 +325,8 @@ def _segments(base: int) -> list[Segment]:
                 raise OSError(errno.EINVAL, "not a regular file", entry.name)
             segment = Segment(int(entry.name.removesuffix(_SUFFIX)), status.st_size)
             if segment.end <= _MAX_OFFSET:
-                found.append(segment)
-    return sorted(found)
+                segments.append(segment)
+    return sorted(segments)
 
 
 def _name(start: int) -> str:

@@ -33,22 +33,22 @@ def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> li
     """Ends the tasks of these run folders. Returns the container ids of those that still run. Blocking."""
     folders = list(folders)
     containers = [folder for folder in folders if engine_of(folder)]
-    found = {folder: shim for folder in folders if (shim := open_shim(folder)) is not None}
+    shims = {folder: shim for folder in folders if (shim := open_shim(folder)) is not None}
     try:
-        for folder, (_pid, descriptor) in found.items():
+        for folder, (_pid, descriptor) in shims.items():
             folder.request_stop()
             _send(descriptor, signal.SIGTERM)
         deadline = time.monotonic() + seconds
-        for _pid, descriptor in found.values():
+        for _pid, descriptor in shims.values():
             if not _has_ended(descriptor, max(0.0, deadline - time.monotonic())):
                 _send(descriptor, signal.SIGKILL)
     finally:
-        for _pid, descriptor in found.values():
+        for _pid, descriptor in shims.values():
             os.close(descriptor)
-    for folder in found:
+    for folder in shims:
         processes.kill_all(functools.partial(processes.marked, CONTAINER_ID, folder.path.name))
     left = [folder.path.name for folder in containers if not end_container(folder)]
-    return left + [folder.path.name for folder in found if is_running(folder)]
+    return left + [folder.path.name for folder in shims if is_running(folder)]
 
 
 def is_running(folder: RunFolder) -> bool:

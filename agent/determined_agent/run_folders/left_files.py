@@ -49,7 +49,7 @@ class LeftFiles:
 def find_left(workdir: Path, since: float) -> LeftFiles:
     """Returns the regular files below a folder that were made or changed after ``since``, a time of its file system.
     Blocking, within bounds; follows no link."""
-    found = LeftFiles()
+    left = LeftFiles()
     until = time.monotonic() + MAX_SECONDS
     folders, entries = [(str(workdir), "", 0)], 0
     while folders:
@@ -59,18 +59,18 @@ def find_left(workdir: Path, since: float) -> LeftFiles:
                 for entry in listing:
                     entries += 1
                     if entries > MAX_ENTRIES or time.monotonic() > until:
-                        found.is_partial = True
-                        return found
+                        left.is_partial = True
+                        return left
                     facts = entry.stat(follow_symlinks=False)
                     name = f"{shown}{entry.name}"
                     if stat.S_ISDIR(facts.st_mode):
                         if entry.name not in IGNORED and depth < MAX_DEPTH:
                             folders.append((entry.path, f"{name}/", depth + 1))
                     elif stat.S_ISREG(facts.st_mode) and facts.st_ctime > since:
-                        found.add(name, facts.st_size)
+                        left.add(name, facts.st_size)
         except OSError:
             continue
-    return found
+    return left
 
 
 def amount(size: int) -> str:

@@ -163,12 +163,12 @@ class _Root:
 
     def _closed(self, folders: tuple[str, ...]) -> dict[str, dict[str, int]]:
         """Returns closed parent → descriptors of the folders below it that the user cannot reach."""
-        found: dict[str, dict[str, int]] = {}
+        handles: dict[str, dict[str, int]] = {}
         for folder in sorted(set(folders)):
             gate = _closed_parent(folder, self._identity)
             if gate is not None and os.path.isdir(folder):
-                found.setdefault(gate, {})[folder] = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-        return found
+                handles.setdefault(gate, {})[folder] = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+        return handles
 
     def _open_way(self, gate: str, folders: Mapping[str, int]) -> None:
         """Replaces the closed folder ``gate`` by one that leads to ``folders`` only."""

@@ -61,15 +61,15 @@ def kill_all(find: Callable[[], set[int]], *, patience: float = 5.0) -> set[int]
     All are stopped before the first is killed, so that none can fork, or notice a sibling's death, in between.
     """
     until = time.monotonic() + patience
-    while found := find():
+    while pids := find():
         for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in found:
+            for pid in pids:
                 try:
                     os.kill(pid, number)
                 except (ProcessLookupError, PermissionError):
                     pass
         if time.monotonic() > until:
-            return found
+            return pids
         time.sleep(0.002)
     return set()
 

@@ -44,7 +44,7 @@ SLOT_COLUMNS = (
 def list_agents(args: Namespace) -> None:
     """Lists agents; on a terminal, and if there is none, also prints the command that adds one."""
     session = connection.connect(args.options)
-    found = agents.list_all(session)
+    listed = agents.list_all(session)
     rows = [
         {
             **render.snake({key: agent.get(key) for key in ("id", "version", "registeredTime", "enabled", "draining")}),
@@ -53,10 +53,10 @@ def list_agents(args: Namespace) -> None:
             "resource_pool": ", ".join(agent.get("resourcePools") or []),
             "addresses": ", ".join(agent.get("addresses") or []),
         }
-        for agent in found
+        for agent in listed
     ]
     render.show(args.format, *select(args, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"]))))
-    for agent in found:
+    for agent in listed:
         if agent.get("warning"):
             say(f"warning: {agent['warning']}")
         if args.format == "table" and agent.get("leavesAt"):

@@ -90,12 +90,12 @@ def stop(record: JobRecord, args: Namespace) -> str:
 
 def retry(record: JobRecord, args: Namespace) -> str:
     """Continues an experiment that has failed or was cancelled, and returns its id. Raises Conflict otherwise."""
-    found = state(record, args)
-    if found.state not in status.RETRIED:
-        raise Conflict(f"nothing of {record.name} has failed: {found.state}")
+    job_state = state(record, args)
+    if job_state.state not in status.RETRIED:
+        raise Conflict(f"nothing of {record.name} has failed: {job_state.state}")
     session = session_of(record, args)
-    submissions.continue_experiment(session, int(found.id))
-    return found.id
+    submissions.continue_experiment(session, int(job_state.id))
+    return job_state.id
 
 
 def session_of(record: JobRecord, args: Namespace) -> Session:

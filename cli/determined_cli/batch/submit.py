@@ -30,13 +30,13 @@ def check(args: Namespace) -> int:
 def run(args: Namespace) -> int:
     """Submits a job after a confirmation, or runs it here."""
     flags = vars(args)
-    found, notes = settings.read(flags)
+    options, notes = settings.read(flags)
     for note in notes:
         say(note)
-    asked = submission.request(found, flags, ["det", *sys.argv[1:]], os.environ)
-    for warning in target_options.check(args.on, flags, found, asked.site):
+    asked = submission.request(options, flags, ["det", *sys.argv[1:]], os.environ)
+    for warning in target_options.check(args.on, flags, options, asked.site):
         say(f"warning: {warning}")
-    if found.kind == settings.SWEEP:
+    if options.kind == settings.SWEEP:
         asked = _with_search(asked, args) if args.searcher else _with_sweep(asked, args)
     if args.on == target_options.LOCAL:
         return _run_here(asked, args)

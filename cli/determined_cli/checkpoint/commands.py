@@ -30,25 +30,25 @@ FIELDS = (
 def describe(args: Namespace) -> None:
     """Prints one checkpoint with its metadata and files."""
     session = connection.connect(args.options)
-    found = checkpoints.get(session, ids.resolve(session, "checkpoint", args.uuid))
+    checkpoint = checkpoints.get(session, ids.resolve(session, "checkpoint", args.uuid))
     if args.json:
-        render.show_object("json", render.snake(found))
+        render.show_object("json", render.snake(checkpoint))
         return
-    training = found.get("training") or {}
-    files = {name: int(size) for name, size in sorted((found.get("resources") or {}).items())}
+    training = checkpoint.get("training") or {}
+    files = {name: int(size) for name, size in sorted((checkpoint.get("resources") or {}).items())}
     values = {
         "delete_error": None,
-        **render.snake(found),
-        "state": without_prefix(display_state(found)),
+        **render.snake(checkpoint),
+        "state": without_prefix(display_state(checkpoint)),
         "experiment_id": training.get("experimentId"),
         "trial_id": training.get("trialId"),
-        "steps_completed": (found.get("metadata") or {}).get("steps_completed"),
+        "steps_completed": (checkpoint.get("metadata") or {}).get("steps_completed"),
         "searcher_metric": training.get("searcherMetric"),
         "size": sum(files.values()),
     }
     render.show_fields([field for field in FIELDS if field[1] != "delete_error" or values["delete_error"]], values)
     print()
-    metadata = [{"name": key, "value": json.dumps(value)} for key, value in (found.get("metadata") or {}).items()]
+    metadata = [{"name": key, "value": json.dumps(value)} for key, value in (checkpoint.get("metadata") or {}).items()]
     render.show("table", (("Metadata", "name"), ("Value", "value")), metadata)
     print()
     rows = [{"file": name, "size": size} for name, size in files.items() if not name.endswith("/")]

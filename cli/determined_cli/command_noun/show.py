@@ -47,17 +47,17 @@ def list_commands(args: Namespace) -> None:
 def describe(args: Namespace) -> None:
     """Prints each command; with ``--json`` its configuration too."""
     session = connection.connect(args.options)
-    found = [commands.describe(session, commands.resolve(session, each)) for each in args.command_id]
+    described = [commands.describe(session, commands.resolve(session, each)) for each in args.command_id]
     if args.json:
-        configs = [each.pop("config") for each in found]
-        whole = [{**_row(each), "config": config} for each, config in zip(found, configs, strict=True)]
+        configs = [each.pop("config") for each in described]
+        whole = [{**_row(each), "config": config} for each, config in zip(described, configs, strict=True)]
         render.show_object("json", whole)
         return
-    for number, each in enumerate(found):
+    for number, each in enumerate(described):
         if number:
             print()
         render.show_fields(FIELDS, _row(each))
-    say_payers(session, args, map(_row, found))
+    say_payers(session, args, map(_row, described))
 
 
 def config(args: Namespace) -> None:

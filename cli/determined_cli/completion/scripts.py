@@ -109,14 +109,14 @@ def _fish() -> str:
         names = " ".join(each.path[0] for each in verbs if len(each.path) == 1)
         if names:
             lines.append(f"complete -c det -n '__det_at {noun}' -a '{names}'")
-        for each in verbs:
-            place = " ".join((noun, *each.path))
-            plain = " ".join((*each.inner, *each.values))
+        for verb in verbs:
+            place = " ".join((noun, *verb.path))
+            plain = " ".join((*verb.inner, *verb.values))
             if plain:
                 lines.append(f"complete -c det -n '__det_at {place}' -a '{plain}'")
-            lines += [f"complete -c det -n '__det_in {place}' -l {flag[2:]}" for flag in each.flags]
-            if each.kind == FILES:
+            lines += [f"complete -c det -n '__det_in {place}' -l {flag[2:]}" for flag in verb.flags]
+            if verb.kind == FILES:
                 lines.append(f"complete -c det -n '__det_in {place}' -F")
-            elif each.kind:
-                lines.append(f"complete -c det -n '__det_in {place}' -a '(__det_ids {each.kind})'")
+            elif verb.kind:
+                lines.append(f"complete -c det -n '__det_in {place}' -a '(__det_ids {verb.kind})'")
     return "\n".join(lines)

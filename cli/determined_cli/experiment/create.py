@@ -217,12 +217,10 @@ def as_config_error(error: ApiError, written: Configuration) -> DeterminedError:
     """Converts the master's diagnostics to those of the local check."""
     from determined.config.diagnostics import Diagnostic
 
-    found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
-    if not found:
+    rows = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
+    if not rows:
         return error
     fields = ("severity", "code", "message", "path", "line", "column", "hint")
-    diagnostics = [Diagnostic(**{field: each.get(field) for field in fields}) for each in found]
+    diagnostics = [Diagnostic(**{field: each.get(field) for field in fields}) for each in rows]
     say(written.render(diagnostics))
-    return ConfigError(
-        f"{written.name} is invalid: the master found {len(found)} problem{'s' if len(found) > 1 else ''}"
-    )
+    return ConfigError(f"{written.name} is invalid: the master found {len(rows)} problem{'s' if len(rows) > 1 else ''}")

@@ -86,11 +86,11 @@ def _all(ids: list[int], done: str, act: Callable[[int], str | None]) -> int:
     """Applies ``act``, which may return what to say, to every id. Continues after failures and returns the first
     failure's exit code."""
     code = 0
-    for each in ids:
+    for experiment_id in ids:
         try:
-            say(act(each) or f"{done} experiment {each}")
+            say(act(experiment_id) or f"{done} experiment {experiment_id}")
         except DeterminedError as error:
-            name = f"experiment {each}"
+            name = f"experiment {experiment_id}"
             # Most messages name the experiment themselves.
             text = error.message if error.message.startswith(f"{name} ") else f"{name}: {error.message}"
             say(f"det: {text}")

@@ -39,7 +39,7 @@ class TrialProgress:
     def render(self, now: float) -> str:
         """Returns one line.
 
-        >>> Progress("RUNNING", 0.5, 100, 0.25, "loss", 0.0, None).render(50.0)
+        >>> TrialProgress("RUNNING", 0.5, 100, 0.25, "loss", 0.0, None).render(50.0)
         '[############------------]  50% 100 steps 2/s 0:50 to go loss 0.25'
         """
         if self.waiting:

@@ -13,12 +13,12 @@ from determined_cli.terminal.messages import say
 
 def config(args: Namespace) -> None:
     """Prints the effective configuration, or with ``--original`` the submitted text. The master masks secrets."""
-    found = experiments.get(connection.connect(args.options), args.experiment_id)
+    experiment = experiments.get(connection.connect(args.options), args.experiment_id)
     if args.original:
-        text = str(found["originalConfig"])
+        text = str(experiment["originalConfig"])
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         return
-    render.show_object(args.format or "yaml", found.get("config") or {})
+    render.show_object(args.format or "yaml", experiment.get("config") or {})
 
 
 def set_name(args: Namespace) -> None:

@@ -83,12 +83,12 @@ def list_experiments(args: Namespace) -> None:
     limit = None if args.pages == "all" else args.limit or (DEFAULT_PAGE if args.pages == "one" else None)
     if args.filter or args.sort:
         question = search.question_of(args, columns, owner=owner)
-        found, total = search.search(session, question, offset=args.offset, limit=limit)
+        experiments_found, total = search.search(session, question, offset=args.offset, limit=limit)
         part, is_part = f"{limit} of {total}", limit is not None and total > args.offset + limit
     else:
-        found = _newest(session, owner, offset=args.offset, limit=limit)
-        part, is_part = f"the newest {limit}", len(found) == limit
-    rows = [_row(each, args.format) for each in found]
+        experiments_found = _newest(session, owner, offset=args.offset, limit=limit)
+        part, is_part = f"the newest {limit}", len(experiments_found) == limit
+    rows = [_row(each, args.format) for each in experiments_found]
     if is_part:
         say(f"showing {part}; omit --limit to show all")
     render.show(args.format, chosen, rows)

@@ -13,16 +13,16 @@ from determined_workflows.hydra.composition import Composition
 
 def check(args: Namespace) -> None:
     """Prints the composition."""
-    found = compose(args)
-    for warning in composed.warnings(found):
+    checked = compose(args)
+    for warning in composed.warnings(checked):
         say(f"warning: {warning}")
     if args.json:
-        print(json.dumps(composed.as_json(found), indent=2, ensure_ascii=False))
+        print(json.dumps(composed.as_json(checked), indent=2, ensure_ascii=False))
         return
-    for line in composed.lines(found):
+    for line in composed.lines(checked):
         print(line)
-    jobs = f", {counted(len(found.jobs), 'job')}" if found.is_sweep else ""
-    say(f"{args.script} is valid: {sum(len(job.values) for job in found.jobs[:1])} values{jobs}")
+    jobs = f", {counted(len(checked.jobs), 'job')}" if checked.is_sweep else ""
+    say(f"{args.script} is valid: {sum(len(job.values) for job in checked.jobs[:1])} values{jobs}")
 
 
 def compose(args: Namespace) -> Composition:

@@ -39,18 +39,18 @@ def run(args: Namespace) -> int:
         args.multirun = True
         if all(key_of(each) != "hydra/launcher" for each in args.overrides):
             args.overrides = [*args.overrides, resume.SLURM_LAUNCHER]
-    found = compose(args)
-    if args.on == "slurm" and not (found.launcher_target or "").endswith(".SlurmLauncher"):
+    composed = compose(args)
+    if args.on == "slurm" and not (composed.launcher_target or "").endswith(".SlurmLauncher"):
         raise ConfigError(
-            f"{found.launcher_target} does not submit to Slurm; leave out hydra/launcher, or use --on local"
+            f"{composed.launcher_target} does not submit to Slurm; leave out hydra/launcher, or use --on local"
         )
     if args.on == "slurm":
-        found = replace(found, arguments=[*found.arguments, *_site_overrides(args, found)])
+        composed = replace(composed, arguments=[*composed.arguments, *_site_overrides(args, composed)])
     if args.on != "det":
-        return here.run(found, args.on, python=args.python, is_dry_run=args.dry_run)
-    for warning in launcher_settings.warnings(found.launcher):
+        return here.run(composed, args.on, python=args.python, is_dry_run=args.dry_run)
+    for warning in launcher_settings.warnings(composed.launcher):
         say(f"warning: {warning}")
-    return _submit(args, found, project.find(found))
+    return _submit(args, composed, project.find(composed))
 
 
 def retry(args: Namespace) -> int:
@@ -64,7 +64,7 @@ def retry(args: Namespace) -> int:
     if record is not None and record.target == "det" and not (folder / ".hydra").is_dir():
         raise ConfigError(f"the files of {folder} are on the cluster, in experiment {record.experiment}; use --on det")
     _refuse_if_running(folder, record)
-    found = resume.plan(
+    plan = resume.plan(
         folder,
         step=args.checkpoint_step,
         new_overrides=args.new_overrides,
@@ -72,17 +72,17 @@ def retry(args: Namespace) -> int:
         python=args.python,
         is_for_slurm=where == "slurm",
     )
-    if found.note:
-        say(f"note: {found.note}")
-    for job in found.jobs:
+    if plan.note:
+        say(f"note: {plan.note}")
+    for job in plan.jobs:
         begins = f"continues from {job.checkpoint.name}" if job.checkpoint else "begins from the start"
         say(f"{job.source}: {begins}")
     if where == "det":
-        return _continue_on_cluster(args, found)
+        return _continue_on_cluster(args, plan)
     if where == "slurm":
-        given = _site_overrides(args, found.checked)
-        found = replace(found, jobs=[replace(job, arguments=[*job.arguments, *given]) for job in found.jobs])
-    return here.retry(found, where, python=args.python, is_dry_run=args.dry_run)
+        given = _site_overrides(args, plan.checked)
+        plan = replace(plan, jobs=[replace(job, arguments=[*job.arguments, *given]) for job in plan.jobs])
+    return here.retry(plan, where, python=args.python, is_dry_run=args.dry_run)
 
 
 def _check_flags(args: Namespace, where: str) -> None:
@@ -148,9 +148,9 @@ def _continue_on_cluster(args: Namespace, plan: resume.ResumePlan) -> int:
         return _submit(args, resume.on_cluster(plan, folder, args.python), folder, files)
 
 
-def _submit(args: Namespace, found: Composition, folder: Project, files: Sequence[Path] = ()) -> int:
-    settings = launcher_settings.read(found.launcher)
-    prepared = submission.prepare(found, folder, settings, args.config, files=files)
+def _submit(args: Namespace, composed: Composition, folder: Project, files: Sequence[Path] = ()) -> int:
+    settings = launcher_settings.read(composed.launcher)
+    prepared = submission.prepare(composed, folder, settings, args.config, files=files)
     for warning in prepared.warnings:
         say(warning)
     if args.dry_run:
@@ -161,7 +161,7 @@ def _submit(args: Namespace, found: Composition, folder: Project, files: Sequenc
     for note in notes:
         say(note)
     print(f"Created experiment {experiment_id}", flush=True)
-    _keep_record(found, Record("det", len(found.jobs), session.master, experiment_id))
+    _keep_record(composed, Record("det", len(composed.jobs), session.master, experiment_id))
     if not args.follow:
         return 0
     from determined_cli.experiment.follow import follow

@@ -38,13 +38,13 @@ class Sort(NamedTuple):
 def select(args: Namespace, columns: Sequence[Column], rows: Rows) -> tuple[list[Column], list[Mapping[str, Any]]]:
     """Returns the chosen columns and the rows that match every filter, sorted. Raises BadRequest for a wrong flag."""
     conditions = [_condition(text, columns) for text in args.filter]
-    found = [row for row in rows if all(matches(row) for matches in conditions)]
+    selected = [row for row in rows if all(matches(row) for matches in conditions)]
     sort = parse_sort(args.sort, columns)
     if sort is not None:
-        known = [row for row in found if row.get(sort.key) not in (None, "")]
+        known = [row for row in selected if row.get(sort.key) not in (None, "")]
         known.sort(key=lambda row: _sortable(row[sort.key]), reverse=sort.is_descending)
-        found = [*known, *(row for row in found if row.get(sort.key) in (None, ""))]
-    return chosen_columns(args, columns), found
+        selected = [*known, *(row for row in selected if row.get(sort.key) in (None, ""))]
+    return chosen_columns(args, columns), selected
 
 
 def chosen_columns(args: Namespace, columns: Sequence[Column]) -> list[Column]:

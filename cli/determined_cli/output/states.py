@@ -9,7 +9,7 @@ ENDED = frozenset({"COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"}
 def without_prefix(state: str | None) -> str:
     """Returns the state without the prefix of the wire protocol.
 
-    >>> shown("STATE_ACTIVE")
+    >>> without_prefix("STATE_ACTIVE")
     'ACTIVE'
     """
     return (state or "").removeprefix("STATE_")
@@ -23,7 +23,9 @@ def has_ended(state: str | None) -> bool:
 def display_state(found: Mapping[str, Any]) -> str:
     """Returns the displayed state of an experiment or a trial; ``state`` of a master that has no other.
 
-    >>> displayed({"state": "STATE_PAUSED", "displayState": "STATE_PAUSING"}), displayed({"state": "STATE_PAUSED"})
-    ('STATE_PAUSING', 'STATE_PAUSED')
+    >>> display_state({"state": "STATE_PAUSED", "displayState": "STATE_PAUSING"})
+    'STATE_PAUSING'
+    >>> display_state({"state": "STATE_PAUSED"})
+    'STATE_PAUSED'
     """
     return str(found.get("displayState") or found.get("display_state") or found["state"])

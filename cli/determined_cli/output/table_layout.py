@@ -76,13 +76,13 @@ def fit(columns: Sequence[ColumnCells], width: int) -> tuple[list[FittedColumn],
         return whole, []
     filled = [each for each in columns if each.is_kept or not each.is_empty]
     for is_short in (False, True):
-        found = [_fitted(each, is_short=is_short) for each in filled]
-        if _sum(found) <= width:
-            return found, []
+        fitted = [_fitted(each, is_short=is_short) for each in filled]
+        if _sum(fitted) <= width:
+            return fitted, []
     shown = list(filled)
     while True:
-        found = [_fitted(each, is_short=True) for each in shown]
-        least = [_least(each, column) for each, column in zip(shown, found, strict=True)]
+        fitted = [_fitted(each, is_short=True) for each in shown]
+        least = [_least(each, column) for each, column in zip(shown, fitted, strict=True)]
         over = sum(least) + SEPARATOR * len(least) - 1 - width
         droppable = [each for each in shown[1:] if not each.is_kept]
         if over <= 0 or not droppable:
@@ -90,7 +90,7 @@ def fit(columns: Sequence[ColumnCells], width: int) -> tuple[list[FittedColumn],
         expendable = [each for each in droppable if each.key in EXPENDABLE]
         shown.remove((expendable or droppable)[-1])
     hidden = [each.key for each in filled if each not in shown]
-    return _widened(found, least, width), hidden
+    return _widened(fitted, least, width), hidden
 
 
 def _fitted(column: ColumnCells, *, is_short: bool) -> FittedColumn:

@@ -26,7 +26,7 @@ def check(args: Namespace) -> int:
     names = [args.experiment] if args.experiment else project.matching("")
     if not names:
         raise ConfigError("the project registers no experiment; call api.config.register_experiment")
-    found, failed = [], False
+    experiments, failed = [], False
     for name in names:
         try:
             built = composition.compose(name, args.trial or project.default_trial(), folder)
@@ -36,10 +36,10 @@ def check(args: Namespace) -> int:
             say(error.message)
             failed = True
             continue
-        found.append(built)
+        experiments.append(built)
     if args.json:
-        print(json.dumps([_as_json(each) for each in found], indent=2))
-    for each in [] if args.json else found:
+        print(json.dumps([_as_json(each) for each in experiments], indent=2))
+    for each in [] if args.json else experiments:
         print(f"{each.experiment}: {each.summary()}")
         _say_notes(each)
     return int(failed)

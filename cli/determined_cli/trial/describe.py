@@ -132,11 +132,11 @@ def _metrics(summary: dict[str, Any], config: dict[str, Any]) -> list[dict[str, 
 def _print_attempts(attempts: list[dict[str, Any]]) -> None:
     render.show("table", ATTEMPTS, [_attempt(each) for each in attempts])
     width = render.Terminal.of(sys.stdout).width
-    for each in attempts:
-        if each.get("failure"):
-            print(f"\n{failure_text(each, width)}")
-        if "\n" in each["message"]:
-            text = f"attempt {each['runId']}: {each['message']}"
+    for attempt in attempts:
+        if attempt.get("failure"):
+            print(f"\n{failure_text(attempt, width)}")
+        if "\n" in attempt["message"]:
+            text = f"attempt {attempt['runId']}: {attempt['message']}"
             print()
             for line in text.splitlines():
                 print("\n".join(textwrap.wrap(line, width) or [""]) if width else line)

@@ -63,14 +63,14 @@ class SlurmPool:
         if self.has_gpus:
             sbatch["gpus-per-node"] = self.slots
         provider = {"type": NAME, "max_agents": MAX_JOBS, "slots_per_agent": self.slots, "sbatch": sbatch}
-        found = {
+        values = {
             "DET_MASTER_RESOURCE_POOLS": json.dumps([{"pool_name": NAME, "provider": provider}]),
             "DET_MASTER_DEFAULT_POOL": NAME,
         }
         if self.checkpoints is not None:
             storage = {"type": "shared_fs", "host_path": str(self.checkpoints)}
-            found["DET_MASTER_CHECKPOINT_STORAGE"] = json.dumps(storage)
-        return found
+            values["DET_MASTER_CHECKPOINT_STORAGE"] = json.dumps(storage)
+        return values
 
     def lines(self) -> list[str]:
         """Returns what the pool is, who pays for it, and where checkpoints go."""
@@ -89,8 +89,8 @@ class SlurmPool:
 
 def of(args: Namespace, environ: Mapping[str, str], *, run: "Run | None" = None) -> SlurmPool:
     """Returns the pool that ``--pool`` names. Raises Unfit, which says what to do."""
-    found = _POOL.fullmatch(args.pool)
-    if found is None:
+    match = _POOL.fullmatch(args.pool)
+    if match is None:
         raise Unfit(f"--pool {args.pool}: write slurm, or slurm:PARTITION")
     for name, flag in (("container_runtime", "--container-runtime"), ("task_python", "--task-python")):
         if getattr(args, name):
@@ -102,7 +102,7 @@ def of(args: Namespace, environ: Mapping[str, str], *, run: "Run | None" = None)
     host = address_of(args.host or str(own.get("host") or LOOPBACK), interfaces.all_addresses())
     if (problem := unreachable(host, interfaces.all_addresses())) is not None:
         raise Unfit(f"--pool {args.pool}: {problem}")
-    partition, has_gpus = _partition(found["partition"] or "", run or _ask_slurm)
+    partition, has_gpus = _partition(match["partition"] or "", run or _ask_slurm)
     checkpoints = None if "checkpoint_storage" in own else data_folder.default(environ) / "checkpoints"
     slots = 1 if args.slots is None else args.slots
     if slots < 1:

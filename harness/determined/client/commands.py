@@ -42,9 +42,9 @@ def has_ended(command: dict[str, Any]) -> bool:
 
 def resolve(session: Session, prefix: str) -> str:
     """Returns the id of the only command whose id begins with ``prefix``. Raises NotFound or BadRequest."""
-    found = [str(each["id"]) for each in list_all(session) if str(each["id"]).startswith(prefix.lower())]
-    if not found:
+    matching = [str(each["id"]) for each in list_all(session) if str(each["id"]).startswith(prefix.lower())]
+    if not matching:
         raise NotFound(f"command '{prefix}' not found")
-    if len(found) > 1:
-        raise BadRequest(f"{len(found)} commands begin with {prefix}; give more characters")
-    return found[0]
+    if len(matching) > 1:
+        raise BadRequest(f"{len(matching)} commands begin with {prefix}; give more characters")
+    return matching[0]

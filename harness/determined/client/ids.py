@@ -25,9 +25,9 @@ def resolve(session: Session, kind: Literal["checkpoint", "job", "task"], text: 
     """
     if _UUID.match(text):
         return text
-    found = [str(each) for each in session.get(f"/detent/ids/{kind}s", {"prefix": text})["ids"]] if text else []
-    if not found:
+    matching = [str(each) for each in session.get(f"/detent/ids/{kind}s", {"prefix": text})["ids"]] if text else []
+    if not matching:
         raise NotFound(f"{kind} '{text}' not found")
-    if len(found) > 1:
-        raise BadRequest(f"several {kind}s begin with {text}: {', '.join(found)}; give more characters")
-    return found[0]
+    if len(matching) > 1:
+        raise BadRequest(f"several {kind}s begin with {text}: {', '.join(matching)}; give more characters")
+    return matching[0]

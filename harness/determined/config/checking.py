@@ -79,12 +79,12 @@ def check(
     """
     document = yaml_source.read(text)
     lines = tuple(document.lines)
-    found = [
+    diagnostics = [
         Diagnostic("error", each.code, each.message, "", each.line, each.column, each.hint)
         for each in document.problems[:MAX_ERRORS]
     ]
     if not document.is_readable:
-        return CheckResult(name, tuple(_ordered(found)), None, lines)
+        return CheckResult(name, tuple(_ordered(diagnostics)), None, lines)
     own = without_nulls(with_whole_numbers(document.data, ExperimentConfig))
     merged = own
     of_pool = pools.below(own, "slots_per_trial", ExperimentConfig.model_fields) if pools else {}
@@ -98,11 +98,11 @@ def check(
     )
     findings = _up_to_limit(itertools.chain(*rules))
     config = None
-    if not found and not any(each.severity == "error" for each in findings):
+    if not diagnostics and not any(each.severity == "error" for each in findings):
         config = _build(merged, findings)
-    found += [_placed(each, document) for each in findings if not (has_containers and each.without_containers)]
+    diagnostics += [_placed(each, document) for each in findings if not (has_containers and each.without_containers)]
     without_containers = tuple(_ordered([_placed(each, document) for each in findings if each.without_containers]))
-    return CheckResult(name, tuple(_ordered(found)), config, lines, document.data, without_containers)
+    return CheckResult(name, tuple(_ordered(diagnostics)), config, lines, document.data, without_containers)
 
 
 def check_changes(changes: Mapping[str, Any]) -> list[Finding]:

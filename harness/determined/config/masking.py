@@ -76,16 +76,16 @@ def without_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def secret_values(config: Mapping[str, Any]) -> set[str]:
     """Returns the texts that :func:`masked` hides, without those too short to be told from other words."""
-    found: set[str] = set()
+    values: set[str] = set()
     for path, value, name in _leaves((), {key: config.get(key) for key in _SECTIONS}, None):
         shown = _masked_leaf(path, value, name)
         if shown == MASK:
-            found.add(str(value))
+            values.add(str(value))
         elif shown is not None and path[:2] == _VARIABLES and shown.endswith(f"={MASK}"):
-            found.add(str(value).partition("=")[2])
+            values.add(str(value).partition("=")[2])
         elif shown is not None:
-            found.update(each[1] for each in _URL_PASSWORD_OF.finditer(str(value)))
-    return {value for value in found if len(value) >= MIN_SECRET_LENGTH}
+            values.update(each[1] for each in _URL_PASSWORD_OF.finditer(str(value)))
+    return {value for value in values if len(value) >= MIN_SECRET_LENGTH}
 
 
 def masked_text(text: str) -> str:
@@ -119,12 +119,12 @@ def unmasked_text(text: str, config: Mapping[str, Any], original: str) -> str:
     def real(path: Path, value: object, name: str | None) -> Any:  # noqa: ANN401  # a value of a YAML document
         if not isinstance(value, str) or MASK not in value or _masked_leaf(path, value, name, again=True) is None:
             return None
-        found = by_path.get((path, value))
-        if found is None and path[:2] == _VARIABLES:
-            found = variables.get(value)
-        if found is None:
+        path_value = by_path.get((path, value))
+        if path_value is None and path[:2] == _VARIABLES:
+            path_value = variables.get(value)
+        if path_value is None:
             raise StillMasked(render_path(path))
-        return found
+        return path_value
 
     return _replaced(text, real)
 

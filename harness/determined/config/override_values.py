@@ -41,13 +41,13 @@ def understood(keys: Sequence[str], text: str) -> Any:  # noqa: ANN401  # a valu
 
 
 def _variables(text: str) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for part in text.split(","):
-        if found and not _NAMED.match(part.strip()):
-            found[-1] += f",{part}"
+        if names and not _NAMED.match(part.strip()):
+            names[-1] += f",{part}"
         else:
-            found.append(part.strip())
-    return found
+            names.append(part.strip())
+    return names
 
 
 def _kinds(kind: Any, keys: Sequence[str]) -> Iterator[Any]:  # noqa: ANN401  # an annotation

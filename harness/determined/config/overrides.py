@@ -38,16 +38,16 @@ class Overridden:
         changed = yaml_source.read(self.text)
         return "\n".join(self._one(name, each, changed) for each in diagnostics)
 
-    def _one(self, name: str, found: Diagnostic, changed: Source) -> str:
-        path, is_value = _path_at(changed, found)
+    def _one(self, name: str, diagnostic: Diagnostic, changed: Source) -> str:
+        path, is_value = _path_at(changed, diagnostic)
         given = None if path is None else self._change_of(path)
         if given is not None:
-            return rendering.without_place(f'--config "{given}"', found)
+            return rendering.without_place(f'--config "{given}"', diagnostic)
         place = None if path is None else self.original.places.get(path)
         if place is None:
-            return rendering.without_place(name, found)
+            return rendering.without_place(name, diagnostic)
         line, column = (place.value_line, place.value_column) if is_value else (place.line, place.column)
-        return rendering.render(name, self.original.lines, [replace(found, line=line, column=column)])
+        return rendering.render(name, self.original.lines, [replace(diagnostic, line=line, column=column)])
 
     def _change_of(self, path: Path) -> str | None:
         """Returns the change that a path is part of, or that created it."""
@@ -57,15 +57,15 @@ class Overridden:
         return None
 
 
-def _path_at(source: Source, found: Diagnostic) -> tuple[Path | None, bool]:
+def _path_at(source: Source, diagnostic: Diagnostic) -> tuple[Path | None, bool]:
     """Returns the path of the key or value at the position of a diagnostic, and whether it is about the value."""
-    at = (found.line, found.column)
+    at = (diagnostic.line, diagnostic.column)
     near = [
         (path, (place.line, place.column) != at)
         for path, place in source.places.items()
         if at in ((place.line, place.column), (place.value_line, place.value_column))
     ]
-    exact = [(path, is_value) for path, is_value in near if render_path(path) == found.path]
+    exact = [(path, is_value) for path, is_value in near if render_path(path) == diagnostic.path]
     return next(iter(exact or near), (None, False))
 
 

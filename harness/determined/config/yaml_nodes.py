@@ -96,12 +96,12 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:  # noqa: ANN401  # a value of a YAML document
     if isinstance(event, yaml.AliasEvent):
-        found = anchors.get(event.anchor)
-        if found is None:
+        anchored = anchors.get(event.anchor)
+        if anchored is None:
             raise Problem("E106", line, column, f"the alias *{event.anchor} has no anchor above it", None)
-        if any(found is each for each in open_nodes):
+        if any(anchored is each for each in open_nodes):
             raise Problem("E106", line, column, f"the alias *{event.anchor} contains itself", None)
-        return found
+        return anchored
     node: Node
     if isinstance(event, yaml.ScalarEvent):
         node = ScalarNode(line, column, event.tag, event.value, event.style is None or event.style == "")

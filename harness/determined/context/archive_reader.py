@@ -40,23 +40,23 @@ def entries(path: Path, most: int = MAX_MEMBERS) -> list[ArchiveEntry]:
 
     Raises TooManyMembers if there are more than ``most``.
     """
-    found: dict[str, ArchiveEntry] = {}
+    members: dict[str, ArchiveEntry] = {}
     with _opened(path) as tar:
         for header, name in _members(tar, most):
             if header.isreg():
                 content = tar.extractfile(header)
                 assert content is not None
-                found[name] = ArchiveEntry(name, header.size, header.mtime, is_text=is_text(content.read(SNIFFED)))
+                members[name] = ArchiveEntry(name, header.size, header.mtime, is_text=is_text(content.read(SNIFFED)))
             elif header.issym():
-                found[name] = ArchiveEntry(name, 0, header.mtime, link=header.linkname)
+                members[name] = ArchiveEntry(name, 0, header.mtime, link=header.linkname)
             else:
-                found[name] = ArchiveEntry(name, 0, header.mtime, is_folder=True)
-    for name in list(found):
+                members[name] = ArchiveEntry(name, 0, header.mtime, is_folder=True)
+    for name in list(members):
         above = name.rpartition("/")[0]
-        while above and above not in found:
-            found[above] = ArchiveEntry(above, 0, 0, is_folder=True)
+        while above and above not in members:
+            members[above] = ArchiveEntry(above, 0, 0, is_folder=True)
             above = above.rpartition("/")[0]
-    return [found[name] for name in sorted(found, key=lambda name: name.split("/"))]
+    return [members[name] for name in sorted(members, key=lambda name: name.split("/"))]
 
 
 def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | None:

@@ -20,8 +20,8 @@ def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Con
     members: dict[str, Member] = {}
     counted = MemberLimit()
     size = 0
-    for each in files:
-        member = _member(each)
+    for file in files:
+        member = _member(file)
         if not counted.take(member.path):
             continue
         if member.path in members:

@@ -51,16 +51,16 @@ class MemberLimit:
 
     def take(self, path: str) -> str:
         """Returns the clean path of the next member. Raises ContextError for one that escapes, or one too many."""
-        found = clean(path)
-        if found.count("/") >= MAX_DEPTH:
-            raise ContextError(f"the context has folders nested more than {MAX_DEPTH} deep: {found[:200]!r}")
-        self._count(found)
-        above = found.rpartition("/")[0]
+        path_found = clean(path)
+        if path_found.count("/") >= MAX_DEPTH:
+            raise ContextError(f"the context has folders nested more than {MAX_DEPTH} deep: {path_found[:200]!r}")
+        self._count(path_found)
+        above = path_found.rpartition("/")[0]
         while above not in self._folders:
             self._folders.add(above)
             self._count(above)
             above = above.rpartition("/")[0]
-        return found
+        return path_found
 
     def _count(self, path: str) -> None:
         self._left -= 1

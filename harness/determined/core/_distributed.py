@@ -244,12 +244,12 @@ def _from_variables(cls: type[DistributedContext], chief_ip: str | None, layer: 
     values = environment.current()
 
     def number(*names: str, default: int | None = None) -> int:
-        found = next((values[name] for name in names if values.get(name)), default)
-        if found is None:
+        text = next((values[name] for name in names if values.get(name)), default)
+        if text is None:
             raise RuntimeError(
                 f"{' and '.join(names)} not set: start the script with python3 -m determined.launch.{layer}"
             )
-        return int(found)
+        return int(text)
 
     rank, size, local_rank = number("RANK"), number("WORLD_SIZE"), number("LOCAL_RANK")
     local_size = number("LOCAL_WORLD_SIZE", "LOCAL_SIZE")

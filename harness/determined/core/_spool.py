@@ -119,7 +119,7 @@ class Spool:
             os.ftruncate(file, self._end)
         sent = os.pread(mark, 20, 0)
         self._sent = int(sent) if sent.isdigit() and int(sent) <= self._end else 0
-        found: list[SpooledReport] = []
+        reports: list[SpooledReport] = []
         at = self._sent
         for line in whole[at:].splitlines(keepends=True):
             at += len(line)
@@ -128,8 +128,8 @@ class Spool:
             except ValueError:
                 logger.warning("cannot read a metric report on the disk; it is dropped: %r", line[:200])
                 continue
-            found.append(SpooledReport(body, len(line), at))
-        return found
+            reports.append(SpooledReport(body, len(line), at))
+        return reports
 
     def _give_up(self, error: OSError) -> None:
         """Keeps further reports in memory. Complete lines stay on disk; a partial last line is removed."""

@@ -67,15 +67,15 @@ def _address(line: str, lines: Sequence[str]) -> str:
 
 def _unwrapped(lines: Sequence[str]) -> list[str]:
     """Joins the lines that uv wraps below its arrow."""
-    found: list[str] = []
+    messages: list[str] = []
     is_open = False
     for line in lines:
         if is_open and line.startswith("      ") and line.strip():
-            found[-1] += f" {line.strip()}"
+            messages[-1] += f" {line.strip()}"
             continue
         is_open = "╰─▶" in line
-        found.append(line)
-    return found
+        messages.append(line)
+    return messages
 
 
 def _reason(lines: Sequence[str]) -> str:

@@ -262,7 +262,7 @@ def requirements(inputs: Inputs) -> list[Requirement]:
         >>> [str(each) for each in requirements(Inputs("requirements", "r.txt", {"r.txt": b"# a\\nNumpy>=2  # b"}))]
         ['r.txt:2: "Numpy>=2"']
     """
-    found = []
+    parsed = []
     for file, content in inputs.files.items():
         if inputs.kind in ("requirements", "packages"):
             lines = _logical_lines(content)
@@ -271,8 +271,8 @@ def requirements(inputs: Inputs) -> list[Requirement]:
         for line, text in lines:
             name = _NAME.match(text)
             if name is not None:
-                found.append(Requirement(canonical(name[1]), text, file, line))
-    return found
+                parsed.append(Requirement(canonical(name[1]), text, file, line))
+    return parsed
 
 
 def installed_in(folders: Iterable[Path]) -> list[str]:

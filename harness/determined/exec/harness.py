@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     try:
         with uncollected():
-            found = trial_class.find(words[0])
-            check_kind(found, words[0], environ)
+            trial = trial_class.find(words[0])
+            check_kind(trial, words[0], environ)
     except DeterminedError as error:
         logger.error("%s", error)
         return 1
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         logger.error("%s: %s", words[0], FrameworkMissing(missing))
         return 1
-    return _train(found, words[0], test_mode=test_mode)
+    return _train(trial, words[0], test_mode=test_mode)
 
 
 @contextlib.contextmanager
@@ -63,23 +63,23 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
+def check_kind(loaded: object, spec: str, environ: Mapping[str, str]) -> None:
     """Raises WrongKind if the launch layer cannot run the class."""
-    if not isinstance(found, type):
-        raise WrongKind(f"{spec} is a {type(found).__name__}, not a trial class")
+    if not isinstance(loaded, type):
+        raise WrongKind(f"{spec} is a {type(loaded).__name__}, not a trial class")
     layer = _layer(environ)
-    if is_keras(found):
+    if is_keras(loaded):
         if layer == "the deepspeed layer":
             raise WrongKind(f"{spec} is a TFKerasTrial, which {layer} cannot run; use {spec} itself as the entrypoint")
         return
     from determined.pytorch import PyTorchTrial
     from determined.pytorch.deepspeed import DeepSpeedTrial
 
-    if not issubclass(found, (PyTorchTrial, DeepSpeedTrial)):
+    if not issubclass(loaded, (PyTorchTrial, DeepSpeedTrial)):
         raise WrongKind(f"{spec} is not a subclass of PyTorchTrial, DeepSpeedTrial or TFKerasTrial")
-    wants = "deepspeed" if issubclass(found, DeepSpeedTrial) else "torch_distributed"
+    wants = "deepspeed" if issubclass(loaded, DeepSpeedTrial) else "torch_distributed"
     if (wants == "deepspeed") != (layer == "the deepspeed layer"):
-        raise WrongKind(f"{spec} is a {found.kind}, which {layer} cannot run; use determined.launch.{wants}")
+        raise WrongKind(f"{spec} is a {loaded.kind}, which {layer} cannot run; use determined.launch.{wants}")
 
 
 def is_keras(found: type) -> bool:

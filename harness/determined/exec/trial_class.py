@@ -28,12 +28,12 @@ def find(spec: str, kind: str = "trial class") -> Any:  # noqa: ANN401  # a clas
     if sys.path[:1] not in ([""], ["."]):
         sys.path.insert(0, "")
     module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)
-    found: Any = module
+    target: Any = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-        if found is None:
+        target = getattr(target, part, None)
+        if target is None:
             raise NoSuchClass(f"{where} has no class {name}{_others(module)}")
-    return found
+    return target
 
 
 def _from_name(name: str) -> ModuleType:

@@ -137,12 +137,12 @@ class Experiment(CheckpointOwner):
         Args:
             interval: seconds between two questions.
         """
-        while not (found := self.list_trials(max_results=1)):
+        while not (trials := self.list_trials(max_results=1)):
             self.reload()
             if self.state.is_terminal:
                 raise DeterminedError(f"experiment {self.id} ended as {self.state.name} without a trial")
             time.sleep(interval)
-        return found[0]
+        return trials[0]
 
     def activate(self) -> None:
         """Activates the experiment: its trials are queued again and resume from their last checkpoints."""

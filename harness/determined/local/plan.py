@@ -52,7 +52,7 @@ def with_layers(entrypoint: str | Sequence[str], planned: LocalPlan, *, python: 
 
     A trial class without a layer gets ``torch_distributed``. Raises ConfigError for a script without a layer.
 
-    >>> with_layers("m:C", Plan((), (), True), python="py").argv
+    >>> with_layers("m:C", LocalPlan((), (), True), python="py").argv
     ('py', '-m', 'determined.launch.torch_distributed', '--trial', 'm:C')
     """
     if planned.has_roles:

@@ -43,14 +43,14 @@ def load_trial_from_checkpoint_path(
     # a class that was named by its file can import modules of its folder
     sys.path[:0] = [str(code), str(code.joinpath(*module.split(".")[:-1]))]
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
     finally:
         sys.path[:] = before
     for part in name.split("."):
-        found = getattr(found, part)
+        value = getattr(value, part)
     with core.init() as core_context:
         context = PyTorchTrialContext(core_context, hparams=about["hparams"], exp_conf=about["experiment_config"])
-        trial: PyTorchTrial = found(context, **(trial_kwargs or {}))
+        trial: PyTorchTrial = value(context, **(trial_kwargs or {}))
         checkpoint = _saving.load(folder / _saving.STATE_FILE, trusted=False, **(torch_load_args or {}))
         TrainingState(context, {}, None).load_weights(checkpoint)
     return trial

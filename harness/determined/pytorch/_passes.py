@@ -203,15 +203,15 @@ class _Index(torch_data.Dataset[Any]):
 
 def parts_of(loader: object) -> list[Any]:
     """Returns the loader and the samplers in it, each once."""
-    found: list[Any] = []
+    parts: list[Any] = []
     waiting: list[Any] = [loader]
     while waiting:
         part = waiting.pop()
-        if part is None or any(part is each for each in found):
+        if part is None or any(part is each for each in parts):
             continue
-        found.append(part)
+        parts.append(part)
         waiting += [getattr(part, name, None) for name in ("sampler", "batch_sampler")]
-    return found
+    return parts
 
 
 def _generators(loader: object) -> list[torch.Generator]:

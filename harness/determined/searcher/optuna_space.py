@@ -25,16 +25,16 @@ def distributions(hparams: Mapping[str, Any]) -> "dict[str, BaseDistribution]":
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    found: dict[str, BaseDistribution] = {}
+    spaces: dict[str, BaseDistribution] = {}
     for path, hparam in _leaves(hparams):
         kind = hparam["type"]
         if kind == "categorical":
-            found[_name(path)] = CategoricalDistribution(range(len(hparam["vals"])))
+            spaces[_name(path)] = CategoricalDistribution(range(len(hparam["vals"])))
         elif kind == "int":
-            found[_name(path)] = IntDistribution(hparam["minval"], hparam["maxval"])
+            spaces[_name(path)] = IntDistribution(hparam["minval"], hparam["maxval"])
         elif kind in ("double", "log"):
-            found[_name(path)] = FloatDistribution(hparam["minval"], hparam["maxval"])
-    return found
+            spaces[_name(path)] = FloatDistribution(hparam["minval"], hparam["maxval"])
+    return spaces
 
 
 def hparams_of(hparams: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,32 +24,32 @@ class Listing(NamedTuple):
 
 def listing(folder: Path) -> Listing:
     """Lists everything below ``folder`` but our own list of hashes."""
-    found = Listing({}, {})
+    result = Listing({}, {})
     for base, folders, files in os.walk(folder):
         for name in folders:
             path = Path(base) / name
             shown = path.relative_to(folder).as_posix()
             if path.is_symlink():
-                found.left_out[shown] = "a link to a folder"
+                result.left_out[shown] = "a link to a folder"
             else:
-                found.sizes[f"{shown}/"] = 0
+                result.sizes[f"{shown}/"] = 0
         for name in files:
             path = Path(base) / name
             if name != HASHES_FILE:
-                _add(found, path, path.relative_to(folder).as_posix())
-    return found
+                _add(result, path, path.relative_to(folder).as_posix())
+    return result
 
 
-def _add(found: Listing, path: Path, shown: str) -> None:
+def _add(result: Listing, path: Path, shown: str) -> None:
     try:
         facts = path.stat()
     except OSError as error:
-        found.left_out[shown] = "a broken link" if path.is_symlink() else f"unreadable ({error.strerror})"
+        result.left_out[shown] = "a broken link" if path.is_symlink() else f"unreadable ({error.strerror})"
         return
     if stat.S_ISREG(facts.st_mode):
-        found.sizes[shown] = facts.st_size
+        result.sizes[shown] = facts.st_size
     else:
-        found.left_out[shown] = _KINDS.get(stat.S_IFMT(facts.st_mode), "no file")
+        result.left_out[shown] = _KINDS.get(stat.S_IFMT(facts.st_mode), "no file")
 
 
 def tree(folder: Path) -> dict[str, int]:

@@ -30,14 +30,14 @@ def digest(path: Path) -> str:
 
 
 def _of_range(path: Path, start: int, length: int) -> "hashlib._Hash":
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     buffer = memoryview(bytearray(CHUNK_BYTES))
     with path.open("rb", buffering=0) as file:
         file.seek(start)
         while length and (count := file.readinto(buffer[: min(length, CHUNK_BYTES)])):
-            found.update(buffer[:count])
+            hashed.update(buffer[:count])
             length -= count
-    return found
+    return hashed
 
 
 def _is(path: Path, expected: str) -> bool:

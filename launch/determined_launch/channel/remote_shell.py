@@ -75,16 +75,16 @@ def split(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _find(host: str, hosts: Mapping[str, Sequence[object]]) -> tuple[str, int]:
     """Returns address and port of a host, found by its name or by an address that the name resolves to."""
-    found = hosts.get(host)
-    if found is None:
+    host_entry = hosts.get(host)
+    if host_entry is None:
         try:
             numbers = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
         except OSError:
             numbers = set()
-        found = next((value for value in hosts.values() if value[0] in numbers), None)
-    if found is None:
+        host_entry = next((value for value in hosts.values() if value[0] in numbers), None)
+    if host_entry is None:
         raise LookupError(f"{host} is not a container of this allocation; its containers are: {', '.join(hosts)}")
-    return str(found[0]), int(str(found[1]))
+    return str(host_entry[0]), int(str(host_entry[1]))
 
 
 def _stream(connection: Connection) -> int:

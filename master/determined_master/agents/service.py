@@ -153,7 +153,7 @@ class Agents:
         stored = stored or StoredReport()
         has_moved = False
         changed: list[SlotStatus] = []
-        found = stored.clock_skew
+        known = stored.clock_skew
         news: Sequence[ReportedContainer] = stored.differing(containers)
         stored.containers = {each.container_id: each for each in containers}
         if not news or not stored.holds(skew, slots):
@@ -164,9 +164,9 @@ class Agents:
                     row = await repository.find(session, agent_id)
                     has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
                     changed = changed_statuses(await repository.slots(session, agent_id), slots)
-                    found = skew if has_moved or row is None else row.clock_skew
+                    known = skew if has_moved or row is None else row.clock_skew
         if not news and not changed and not has_moved:
-            stored.clock_skew, stored.slots = found, slots
+            stored.clock_skew, stored.slots = known, slots
             return False
         *lots, news = list(batched(news, CONTAINERS_A_LOT)) or [news]
         for some in lots:
@@ -182,7 +182,7 @@ class Agents:
         elif not await self._stored_together(store):
             await store(is_isolated=True)
         # After the commit: what was rolled back is looked up again.
-        stored.clock_skew, stored.slots = found, slots
+        stored.clock_skew, stored.slots = known, slots
         return True
 
     async def _stored_together(self, store: Callable[..., Awaitable[None]]) -> bool:
@@ -265,16 +265,16 @@ class Agents:
             )
             notify(session, notifications.SCHEDULE)
 
-    async def set_departure(self, session: WriteSession, agent_id: str, found: Departure) -> None:
+    async def set_departure(self, session: WriteSession, agent_id: str, known: Departure) -> None:
         """Stores what an agent runs in, and when and why it will end by itself; nothing if the agent is not there."""
         row = await repository.find(session, agent_id)
-        if row is None or row.lost or not departure.differs(row, found):
+        if row is None or row.lost or not departure.differs(row, known):
             return
-        if not departure.is_about(row.leaves_at, found.leaves_at):
-            await self._record(session, agent_id, "departure_known", events.SYSTEM, departure.in_words(found))
+        if not departure.is_about(row.leaves_at, known.leaves_at):
+            await self._record(session, agent_id, "departure_known", events.SYSTEM, departure.in_words(known))
         notify(session, notifications.DEPARTURES)
-        values = {"origin": found.origin, "leaves_at": found.leaves_at, "leaves_why": found.why}
-        await repository.change(session, agent_id, **values, has_time_limit=found.has_time_limit)
+        values = {"origin": known.origin, "leaves_at": known.leaves_at, "leaves_why": known.why}
+        await repository.change(session, agent_id, **values, has_time_limit=known.has_time_limit)
 
     async def set_leaving(self, session: WriteSession, agent_id: str, *, leaving: bool) -> None:
         """Closes an agent for new work because it ends soon, or opens it again because it does not."""

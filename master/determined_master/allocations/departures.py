@@ -83,16 +83,16 @@ def decide(view: DepartureView) -> Departures:
 
     closes = {name: is_due(_before(agent, closing_seconds(agent, view.longest_save))) for name, agent in agents.items()}
     ask, end = [], []
-    for each in view.occupants:
-        agent = agents[each.agent_id]
-        if not each.is_ending and is_due(_before(agent, END_MARGIN_SECONDS)):
-            end.append((each.allocation_id, each.agent_id))
+    for occupant in view.occupants:
+        agent = agents[occupant.agent_id]
+        if not occupant.is_ending and is_due(_before(agent, END_MARGIN_SECONDS)):
+            end.append((occupant.allocation_id, occupant.agent_id))
         elif (
-            each.can_save
-            and not (each.is_asked or each.is_ending)
-            and is_due(_before(agent, saving_seconds(agent, each.seconds_to_save, each.preemption_timeout)))
+            occupant.can_save
+            and not (occupant.is_asked or occupant.is_ending)
+            and is_due(_before(agent, saving_seconds(agent, occupant.seconds_to_save, occupant.preemption_timeout)))
         ):
-            ask.append((each.allocation_id, each.agent_id))
+            ask.append((occupant.allocation_id, occupant.agent_id))
     return Departures(
         close=tuple(name for name, is_closing in closes.items() if is_closing and not agents[name].is_closed),
         reopen=view.staying + tuple(name for name, closing in closes.items() if not closing and agents[name].is_closed),

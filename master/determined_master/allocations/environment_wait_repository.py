@@ -152,16 +152,16 @@ async def has_waiting(session: ReadSession, build_id: str) -> bool:
 
 async def add(session: WriteSession, lacked: Sequence[LackingAttempt]) -> None:
     """Adds waits of attempts that are about to end; a task may wait for several agents."""
-    for each in lacked:
-        key = (each.task_id, each.agent_id, each.key)
+    for attempt in lacked:
+        key = (attempt.task_id, attempt.agent_id, attempt.key)
         row = await session.get(EnvironmentWaitRow, key)
         if row is None:
             session.add(
                 EnvironmentWaitRow(
-                    task_id=each.task_id,
-                    agent_id=each.agent_id,
-                    environment_key=each.key,
-                    allocation_id=each.allocation_id,
+                    task_id=attempt.task_id,
+                    agent_id=attempt.agent_id,
+                    environment_key=attempt.key,
+                    allocation_id=attempt.allocation_id,
                 )
             )
     await session.flush()
@@ -187,13 +187,13 @@ async def drop(session: WriteSession, wait: EnvironmentWait) -> None:
 
 async def take_ended(session: WriteSession, task_ids: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """Removes the ended waits of tasks that get another attempt. Returns agent and key of each, by task."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    ended: dict[str, list[tuple[str, str]]] = defaultdict(list)
     query = select(EnvironmentWaitRow).where(EnvironmentWaitRow.task_id.in_(task_ids))
     for row in await session.scalars(query):
-        found[row.task_id].append((row.agent_id, row.environment_key))
+        ended[row.task_id].append((row.agent_id, row.environment_key))
         await session.delete(row)
     await session.flush()
-    return found
+    return ended
 
 
 def _is(wait: EnvironmentWait) -> tuple[ColumnElement[bool], ...]:

@@ -74,14 +74,14 @@ def find(lines: Sequence[str], last_stderr: str = "") -> ErrorSentence:
 
 def _of_command(others: Sequence[str], line: str) -> ErrorSentence:
     """Returns the cause of a failed command of a grid: its own output names it."""
-    found = _COMMAND_FAILED.fullmatch(line)
-    assert found is not None
+    match = _COMMAND_FAILED.fullmatch(line)
+    assert match is not None
     start = next((at for at in reversed(range(len(others))) if _COMMAND_STARTS.match(others[at])), -1)
     own = others[start + 1 :]
     last = next((each for each in reversed(own) if each and not _NO_CAUSE.search(each[:200])), "")
     inner = find(own, last)
-    text = f"command {found['name']}: {inner.text}" if inner.text else f"command {found['name']} failed"
-    return replace(inner, text=text, code=int(found["code"]))
+    text = f"command {match['name']}: {inner.text}" if inner.text else f"command {match['name']} failed"
+    return replace(inner, text=text, code=int(match["code"]))
 
 
 def _of_traceback(lines: Sequence[str]) -> ErrorSentence | None:
@@ -112,12 +112,12 @@ def _of_group(after: Sequence[str]) -> ErrorSentence | None:
 def _place(frames: Sequence[str]) -> str:
     """Returns the last place in the user's own code, relative to the working folder."""
     for line in reversed(frames):
-        found = _FRAME.match(line)
-        if found is None:
+        match = _FRAME.match(line)
+        if match is None:
             continue
-        path = found[1].rpartition(_WORKDIR)[2]
-        if _WORKDIR in found[1] or not _LIBRARY.search(path):
-            return f"{path}:{found[2]}"
+        path = match[1].rpartition(_WORKDIR)[2]
+        if _WORKDIR in match[1] or not _LIBRARY.search(path):
+            return f"{path}:{match[2]}"
     return ""
 
 

@@ -156,15 +156,15 @@ async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[
 
 async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> dict[str, AllocationRow]:
     """Returns by task the newest of its allocations that failed; tasks without any are absent."""
-    found: dict[str, AllocationRow] = {}
+    failures: dict[str, AllocationRow] = {}
     for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
         query = (
             select(AllocationRow)
             .where(AllocationRow.task_id.in_(batch), AllocationRow.failure.is_not(None))
             .order_by(AllocationRow.run_id)
         )
-        found.update((row.task_id, row) for row in await session.scalars(query))
-    return found
+        failures.update((row.task_id, row) for row in await session.scalars(query))
+    return failures
 
 
 async def live(session: ReadSession) -> Sequence[AllocationRow]:

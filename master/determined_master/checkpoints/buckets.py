@@ -19,13 +19,13 @@ def opened(storage: Mapping[str, Any], roots: Sequence[Bucket]) -> BucketStorage
 
     Raises OutOfReach if the admin has not named it: with the master's own keys a user could reach any bucket.
     """
-    found = BucketStorage(storage, waits=())
-    if not any(root.holds(found.bucket) for root in roots):
+    storage_opened = BucketStorage(storage, waits=())
+    if not any(root.holds(storage_opened.bucket) for root in roots):
         raise OutOfReach(
-            f"{found.bucket} is not a place in which this master reads and deletes checkpoints; "
+            f"{storage_opened.bucket} is not a place in which this master reads and deletes checkpoints; "
             "an admin can allow it by the master's setting checkpoint_buckets"
         )
-    return found
+    return storage_opened
 
 
 def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Bucket]) -> Iterator[FolderEntry]:
@@ -35,13 +35,13 @@ def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Bucket]) -> I
     """
     bucket = opened(storage, roots)
     try:
-        found = bucket.resources(uuid)
+        resources = bucket.resources(uuid)
     except StorageError as error:
         if error.__cause__ is None:
             raise NotFound(f"the files of checkpoint {uuid} are missing") from None
         raise OutOfReach(error.message) from error
     now = time.time()
-    for name, size in sorted(found.items()):
+    for name, size in sorted(resources.items()):
         if name.endswith("/"):
             yield FolderEntry(name.rstrip("/"), 0, _FOLDER, now, None)
             continue

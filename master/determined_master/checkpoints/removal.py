@@ -62,14 +62,14 @@ async def split_by_reach(
     reaches: dict[str, bool] = {}
     near: list[StoredCheckpoint] = []
     far: list[StoredCheckpoint] = []
-    for each in checkpoints:
-        if each.storage is None or each.experiment_id is None or not is_checkpoint_id(each.uuid):
-            near.append(each)
+    for checkpoint in checkpoints:
+        if checkpoint.storage is None or checkpoint.experiment_id is None or not is_checkpoint_id(checkpoint.uuid):
+            near.append(checkpoint)
             continue
-        key = json.dumps(each.storage, sort_keys=True)
+        key = json.dumps(checkpoint.storage, sort_keys=True)
         if key not in reaches:
-            reaches[key] = await in_thread(_is_in_reach, each.storage, roots)
-        (near if reaches[key] else far).append(each)
+            reaches[key] = await in_thread(_is_in_reach, checkpoint.storage, roots)
+        (near if reaches[key] else far).append(checkpoint)
     return near, far
 
 
@@ -121,27 +121,27 @@ async def handed_to(session: ReadSession, task_id: str, uuids: Sequence[str]) ->
 
     Raises Forbidden if the task was not asked to remove one of them.
     """
-    found = []
+    tasks = []
     for uuid in uuids:
         row = await repository.find(session, uuid)
         if row is None:
             continue
         if row.removal_task_id != task_id:
             raise Forbidden(f"this task was not asked to remove checkpoint {row.uuid}")
-        found.append(row)
-    return [row for row in found if row.state is CheckpointState.DELETING]
+        tasks.append(row)
+    return [row for row in tasks if row.state is CheckpointState.DELETING]
 
 
 def _remove_all(to_remove: Sequence[StoredCheckpoint], roots: Sequence[Root]) -> dict[str, str]:
     """Blocking. One failure does not stop the others."""
     failed: dict[str, str] = {}
-    for each in to_remove:
+    for checkpoint in to_remove:
         try:
-            why = None if each.storage is None else remove(each.storage, each.uuid, roots)
+            why = None if checkpoint.storage is None else remove(checkpoint.storage, checkpoint.uuid, roots)
         except OSError as error:
             why = f"its files could not be removed ({error.strerror or error})"
         except Exception as error:  # any error is shown to the user, who can try again
             why = f"its files could not be removed ({error or type(error).__name__})"
         if why is not None:
-            failed[each.uuid] = why
+            failed[checkpoint.uuid] = why
     return failed

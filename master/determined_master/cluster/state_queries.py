@@ -96,12 +96,12 @@ async def live_containers(session: ReadSession) -> list[LiveContainer]:
     uuids = {
         (slot.agent_id, slot.slot_id): slot.uuid for slot in await session.scalars(select(AgentSlotRow)) if slot.uuid
     }
-    found = []
+    containers = []
     for container, task_id in rows:
         gpus = [uuids.get((container.agent_id, slot)) for slot in container.slot_ids]
         held = tuple(uuid for uuid in gpus if uuid)
-        found.append(LiveContainer(container.id, container.allocation_id, task_id, container.runtime_id, held))
-    return found
+        containers.append(LiveContainer(container.id, container.allocation_id, task_id, container.runtime_id, held))
+    return containers
 
 
 async def live_experiments(session: ReadSession) -> Sequence[tuple[int, str, list[str]]]:

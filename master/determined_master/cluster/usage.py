@@ -9,7 +9,7 @@ def busy_seconds(spans: Iterable[tuple[float, float]], start: datetime, end: dat
     seconds from ``start``. One pass: full parts are counted by differences."""
     total = (end - start).total_seconds()
     width = total / buckets
-    found = [0.0] * buckets
+    seconds = [0.0] * buckets
     whole = [0] * (buckets + 1)
     for since, until in spans:
         first, last = max(0.0, since), min(total, until)
@@ -17,17 +17,17 @@ def busy_seconds(spans: Iterable[tuple[float, float]], start: datetime, end: dat
             continue
         a, b = min(buckets - 1, int(first / width)), min(buckets - 1, int(last / width))
         if a == b:
-            found[a] += last - first
+            seconds[a] += last - first
             continue
-        found[a] += (a + 1) * width - first
-        found[b] += last - b * width
+        seconds[a] += (a + 1) * width - first
+        seconds[b] += last - b * width
         whole[a + 1] += 1
         whole[b] -= 1
     through = 0
     for index in range(buckets):
         through += whole[index]
-        found[index] += through * width
-    return found
+        seconds[index] += through * width
+    return seconds
 
 
 def starts(start: datetime, end: datetime, buckets: int) -> list[datetime]:

@@ -99,7 +99,7 @@ class Blobs:
 
     def all(self) -> list[UnusedEntry]:
         """Returns every blob and every unfinished upload. Only regular files with valid names. Blocking."""
-        found = []
+        blobs = []
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 if not _HASH.fullmatch(entry.name) and not _INCOMING.fullmatch(entry.name):
@@ -107,8 +107,8 @@ class Blobs:
                 with contextlib.suppress(FileNotFoundError):
                     if entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
-                        found.append(UnusedEntry(entry.name, status.st_mtime, status.st_size))
-        return found
+                        blobs.append(UnusedEntry(entry.name, status.st_mtime, status.st_size))
+        return blobs
 
     def drop(self, name: str) -> None:
         """Removes a blob or an aborted upload. Blocking."""

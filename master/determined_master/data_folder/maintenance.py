@@ -164,14 +164,14 @@ def _lock(url: str, locks: ExitStack) -> None:
 def _one_down(url: str) -> None:
     engine = make_migration_engine(url)
     try:
-        found = revision_of(engine)
+        revision = revision_of(engine)
         known = known_revisions()
-        if found not in known[1:]:
-            raise MigrationFailed(f"the database is at revision {found or 'none'}; there is no step down from there")
+        if revision not in known[1:]:
+            raise MigrationFailed(f"the database is at revision {revision or 'none'}; there is no step down from there")
         file = sqlite_file.file_of(url)
         if file is not None:
-            sqlite_file.back_up(file, found)
-        downgrade(engine, known[known.index(found) - 1])
+            sqlite_file.back_up(file, revision)
+        downgrade(engine, known[known.index(revision) - 1])
     finally:
         engine.dispose()
 

@@ -40,18 +40,18 @@ async def search(session: ReadSession, wanted: Selection, text: str, *, before: 
     if len(words) > MAX_WORDS:
         raise BadRequest(f"a search has at most {MAX_WORDS} words, not {len(words)}")
     conditions = [_preselects(plain) for word in words if (plain := word.strip(_PUNCTUATION))]
-    found: list[EventRow] = []
+    events: list[EventRow] = []
     examined = 0
     while examined < MAX_EXAMINED:
         rows = await repository.page(session, wanted, before=before, most=limit + 1, conditions=conditions)
-        found += [row for row in rows if _contains(row, words)]
-        if len(found) > limit:
-            return EventPage(found[:limit], found[limit - 1].id)
+        events += [row for row in rows if _contains(row, words)]
+        if len(events) > limit:
+            return EventPage(events[:limit], events[limit - 1].id)
         if len(rows) <= limit:
-            return EventPage(found, None)
+            return EventPage(events, None)
         examined += len(rows)
         before = rows[-1].id
-    return EventPage(found, before)
+    return EventPage(events, before)
 
 
 def _contains(row: EventRow, words: Sequence[str]) -> bool:
@@ -64,9 +64,9 @@ def _preselects(word: str) -> ColumnElement[bool]:
     """Returns a condition that holds for every event whose sentence contains ``word``, and for some others."""
     payload = cast(EventRow.payload, String)
     columns = (EventRow.actor, EventRow.kind, EventRow.target_type, EventRow.target_id)
-    found: list[ColumnElement[bool]] = [column.icontains(word, autoescape=True) for column in columns]
-    found.append(payload.icontains(_in_json(word), autoescape=True))
-    found += [
+    conditions: list[ColumnElement[bool]] = [column.icontains(word, autoescape=True) for column in columns]
+    conditions.append(payload.icontains(_in_json(word), autoescape=True))
+    conditions += [
         and_(EventRow.target_type == target_type, EventRow.kind == kind)
         for (target_type, kind), said in TEMPLATES.items()
         if word in said.lower()
@@ -75,17 +75,17 @@ def _preselects(word: str) -> ColumnElement[bool]:
     reasons = [("reason", reason.value) for reason in ExitReason if word in reason.phrase]
     for key, value in [*states, *reasons]:
         # Not by the database's JSON functions: they raise an error for a damaged payload.
-        found.append(payload.contains(_in_json({key: value}), autoescape=True))
-    found += [
+        conditions.append(payload.contains(_in_json({key: value}), autoescape=True))
+    conditions += [
         and_(EventRow.kind.startswith("slot_"), EventRow.kind.endswith(f"_{status}"))
         for status, said in SLOT_STATUSES.items()
         if word in said
     ]
     if word in "slot of":
-        found.append(EventRow.kind.startswith("slot_"))
+        conditions.append(EventRow.kind.startswith("slot_"))
     if word in "became":
-        found.append(EventRow.kind == "moved")
-    return or_(*found)
+        conditions.append(EventRow.kind == "moved")
+    return or_(*conditions)
 
 
 def _in_json(value: object) -> str:

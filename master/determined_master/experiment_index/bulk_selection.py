@@ -103,15 +103,15 @@ class IdSelection:
         async with database.read() as session:
             if self._project_id:
                 await users.get_project(session, self._project_id)
-            found = await listed(session)
-            if len(found) > MAX_EXPERIMENTS:
-                raise BadRequest(f"the filter matches {len(found)} experiments, more than {MAX_EXPERIMENTS}")
-            if self._expected_count is not None and self._expected_count != len(found):
+            listed_rows = await listed(session)
+            if len(listed_rows) > MAX_EXPERIMENTS:
+                raise BadRequest(f"the filter matches {len(listed_rows)} experiments, more than {MAX_EXPERIMENTS}")
+            if self._expected_count is not None and self._expected_count != len(listed_rows):
                 raise SelectionChanged(
-                    f"expected {self._expected_count} experiments, but the filter matches {len(found)}; "
+                    f"expected {self._expected_count} experiments, but the filter matches {len(listed_rows)}; "
                     "nothing was changed, reload the list"
                 )
-        return list(found)
+        return list(listed_rows)
 
     async def _there(self, database: Database) -> set[int]:
         async with database.read() as session:

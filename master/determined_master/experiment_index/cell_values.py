@@ -51,15 +51,15 @@ def of_experiment(
     configuration."""
     constants = _constants(config.get("hyperparameters") or {}) if hparams is None else hparams
     scalars = {key: value for key, value in config.items() if key != "hyperparameters"}
-    found: dict[Key, Value] = {}
+    values: dict[Key, Value] = {}
     for path, leaf in _leaves(constants, "hp"):
-        _put(found, ("hyperparameter", path), scalar(leaf, lists=True))
+        _put(values, ("hyperparameter", path), scalar(leaf, lists=True))
     for path, leaf in _leaves(scalars, "config"):
-        _put(found, ("config", path), scalar(leaf))
+        _put(values, ("config", path), scalar(leaf))
     for key, metrics in summary.items():
         for name, entry in metrics.items():
-            _put(found, ("metric", f"{_GROUPS.get(key, key)}.{name}"), _metric(entry))
-    return found
+            _put(values, ("metric", f"{_GROUPS.get(key, key)}.{name}"), _metric(entry))
+    return values
 
 
 def scalar(value: object, *, lists: bool = False) -> Value | None:
@@ -125,12 +125,12 @@ def _leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _constants(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the hyperparameters that the search does not vary."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in hyperparameters.items():
         if not isinstance(value, dict):
-            found[name] = value
+            values[name] = value
         elif is_group(value):
-            found[name] = _constants(value)
+            values[name] = _constants(value)
         elif value["type"] == "const":
-            found[name] = value.get("val")
-    return found
+            values[name] = value.get("val")
+    return values

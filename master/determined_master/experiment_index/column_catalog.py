@@ -33,15 +33,15 @@ async def page(
 
 async def every(session: ReadSession, project_id: int) -> list[tuple[Kind, str, Type]]:
     """Returns kind, column and type of all columns of the older page: tuples, since there are thousands."""
-    found: list[tuple[Kind, str, Type]] = []
+    columns: list[tuple[Kind, str, Type]] = []
     for own in OWN.values():
-        found.append(("experiment", own.name, own.type))
+        columns.append(("experiment", own.name, own.type))
     for kind, name, type_ in await column_repository.every_stored(session, ("hyperparameter", "metric"), project_id):
         if kind == "metric":
-            found.extend(("metric", f"{name}.{s}", _of_statistic(s, type_)) for s in STATISTICS)
+            columns.extend(("metric", f"{name}.{s}", _of_statistic(s, type_)) for s in STATISTICS)
         else:
-            found.append((kind, name, type_))
-    return found
+            columns.append((kind, name, type_))
+    return columns
 
 
 def _typed(one: ListedColumn) -> ListedColumn:

@@ -73,16 +73,16 @@ class ListedColumn:
 
 def readings(column: str) -> list[ColumnName]:
     """Returns the possible meanings of ``column``, most likely first; a metric's group may be called ``hp`` too."""
-    found: list[ColumnName] = []
+    names: list[ColumnName] = []
     if column.startswith("hp."):
-        found.append(ColumnName(column, "hyperparameter", column))
+        names.append(ColumnName(column, "hyperparameter", column))
     elif column.startswith("config."):
-        found.append(ColumnName(column, "config", column))
+        names.append(ColumnName(column, "config", column))
     name, _, statistic = column.rpartition(".")
     for known in STATISTICS:
         if statistic == known and "." in name:
-            found.append(ColumnName(column, "metric", name, known))
-    return found
+            names.append(ColumnName(column, "metric", name, known))
+    return names
 
 
 def bare_readings(column: str) -> list[ColumnName]:
@@ -94,12 +94,12 @@ def bare_readings(column: str) -> list[ColumnName]:
     ['hp.lr', 'validation.lr', 'training.lr']
     """
     name, _, statistic = column.rpartition(".")
-    found = [ColumnName(column, "hyperparameter", f"hp.{column}")]
+    names = [ColumnName(column, "hyperparameter", f"hp.{column}")]
     for group in ("validation", "training"):
-        found.append(ColumnName(column, "metric", f"{group}.{column}", metric=column))
-        found += [ColumnName(column, "metric", f"{group}.{name}", known) for known in STATISTICS if statistic == known]
-    found.append(ColumnName(column, "metric", column))
-    return found
+        names.append(ColumnName(column, "metric", f"{group}.{column}", metric=column))
+        names += [ColumnName(column, "metric", f"{group}.{name}", known) for known in STATISTICS if statistic == known]
+    names.append(ColumnName(column, "metric", column))
+    return names
 
 
 def display_name(kind: Kind, column: str) -> str:

@@ -45,16 +45,16 @@ async def page(
         counted = select(C.name_id, C.count.label("count")).where(C.project_id == project_id)
     counts = counted.subquery()
     whole: Any = N.name + suffixes.c.suffix
-    found = (
+    values_counted = (
         select(whole, N.kind, N.type, counts.c.count)
         .join(suffixes, suffixes.c.kind == N.kind)
         .join(counts, counts.c.name_id == N.id)
         .where(N.kind.in_(kinds), counts.c.count > 0)
     )
     if query:
-        found = found.where(whole.icontains(query, autoescape=True))
-    total = (await session.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
-    ordered = found.order_by(N.kind, N.name, suffixes.c.place).offset(offset).limit(limit)
+        values_counted = values_counted.where(whole.icontains(query, autoescape=True))
+    total = (await session.execute(select(func.count()).select_from(values_counted.subquery()))).scalar_one()
+    ordered = values_counted.order_by(N.kind, N.name, suffixes.c.place).offset(offset).limit(limit)
     return [ListedColumn(*row) for row in (await session.execute(ordered)).all()], total
 
 

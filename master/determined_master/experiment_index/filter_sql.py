@@ -79,12 +79,12 @@ Known = Mapping[str, StoredColumn | str]
 
 def from_(columns: Collection[str]) -> FromClause:
     """Returns experiments, joined with the tables that the columns need."""
-    found: FromClause = E.__table__
+    source: FromClause = E.__table__
     if _OF_USER & set(columns):
-        found = found.outerjoin(U, U.id == E.user_id)
+        source = source.outerjoin(U, U.id == E.user_id)
     if _OF_SUMMARY & set(columns):
-        found = found.outerjoin(S, S.experiment_id == E.id)
-    return found
+        source = source.outerjoin(S, S.experiment_id == E.id)
+    return source
 
 
 def shown_state() -> ColumnElement[str]:
@@ -103,7 +103,7 @@ def own(column: str, now: datetime) -> ColumnElement[Any]:
     """Returns an experiment's own column; null, or an empty text, if it has no value."""
     end, start = type_coerce(E.end_time, BigInteger), type_coerce(E.start_time, BigInteger)
     first_label = select(func.min(ExperimentLabelRow.label)).where(ExperimentLabelRow.experiment_id == E.id)
-    found: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "id": E.id,
         "name": E.name,
         "description": E.description,
@@ -124,17 +124,17 @@ def own(column: str, now: datetime) -> ColumnElement[Any]:
         "archived": E.archived,
         "failure": func.coalesce(S.failure, ""),
     }
-    expression: ColumnElement[Any] = shown_state() if column == "state" else found[column]
+    expression: ColumnElement[Any] = shown_state() if column == "state" else columns[column]
     return expression
 
 
 def listed(project_id: int, *, archived: bool) -> list[Condition]:
-    found: list[Condition] = [E.state != ExperimentState.DELETED]
+    conditions: list[Condition] = [E.state != ExperimentState.DELETED]
     if not archived:
-        found.append(E.archived.is_(False))
+        conditions.append(E.archived.is_(False))
     if project_id:
-        found.append(E.project_id == project_id)
-    return found
+        conditions.append(E.project_id == project_id)
+    return conditions
 
 
 class Conditions:
@@ -245,19 +245,19 @@ def _having(stored: StoredColumn, operator: str, field: Field) -> Select[Any]:
     value = aliased(ColumnValueRow)
     figure = stored.figure(value)
     with_words = stored.statistic == "last"
-    found: Condition
+    condition: Condition
     if operator == "notEmpty":
-        found = or_(figure.is_not(None), value.text.is_not(None)) if with_words else figure.is_not(None)
+        condition = or_(figure.is_not(None), value.text.is_not(None)) if with_words else figure.is_not(None)
     elif operator == "contains":
-        found = value.text.icontains(word_of(field), autoescape=True) if with_words else false()
+        condition = value.text.icontains(word_of(field), autoescape=True) if with_words else false()
     elif operator == "=":
         number = figure_of(field, needed=False)
-        found = false() if number is None else figure == number
+        condition = false() if number is None else figure == number
         if with_words and not isinstance(field.value, float):
-            found = or_(found, value.text == word_of(field))
+            condition = or_(condition, value.text == word_of(field))
     else:
-        found = _OPERATIONS[operator](figure, figure_of(field, needed=True))
-    query = select(value.experiment_id).where(value.name_id == stored.name_id, found)
+        condition = _OPERATIONS[operator](figure, figure_of(field, needed=True))
+    query = select(value.experiment_id).where(value.name_id == stored.name_id, condition)
     return _best_or(query, stored.metric, operator, field) if stored.metric else query
 
 
@@ -267,13 +267,15 @@ def _best_or(others: Select[Any], metric: str, operator: str, field: Field) -> S
     experiment, summary = aliased(ExperimentRow), aliased(ExperimentSummaryRow)
     best: ColumnElement[Any] = summary.searcher_metric_value.expression
     number = figure_of(field, needed=operator not in ("notEmpty", "contains", "="))
-    found = best.is_not(None) if operator == "notEmpty" else and_(best.is_not(None), _compare(operator, best, number))
+    condition = (
+        best.is_not(None) if operator == "notEmpty" else and_(best.is_not(None), _compare(operator, best, number))
+    )
     return (
         select(experiment.id)
         .outerjoin(summary, summary.experiment_id == experiment.id)
         .where(
             or_(
-                and_(experiment.searcher_metric == metric, found),
+                and_(experiment.searcher_metric == metric, condition),
                 and_(experiment.searcher_metric != metric, experiment.id.in_(others)),
             )
         )
@@ -295,14 +297,14 @@ def _tagged(operator: str, field: Field) -> Select[Any]:
 
 def _of_text(column: str, expression: ColumnElement[str], operator: str, field: Field) -> Condition:
     word = word_of(field)
-    found: Condition
+    condition: Condition
     if operator == "contains":
-        found = expression.icontains(word, autoescape=True)
-        return found
+        condition = expression.icontains(word, autoescape=True)
+        return condition
     _refuse_order(column, operator)
-    found = expression == word
+    condition = expression == word
     number = figure_of(field, needed=False) if column == "user" else None
-    return or_(found, E.user_id == number) if number is not None else found
+    return or_(condition, E.user_id == number) if number is not None else condition
 
 
 def _in_state(expression: ColumnElement[str], operator: str, field: Field) -> Condition:

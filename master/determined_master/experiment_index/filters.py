@@ -164,15 +164,15 @@ def parse_sort(text: str | None) -> list[SortKey]:
     """
     if not text:
         return []
-    found: list[SortKey] = []
+    keys: list[SortKey] = []
     place = 0
     while place < len(text):
         match = _SORT_PART.match(text, place)
         if match is None:
             raise BadRequest(f"cannot sort by {text[place : place + 100]!r}: use column=asc or column=desc")
-        if match[1] not in (by.column for by in found):
-            found.append(SortKey(match[1], match[2] == "desc"))
+        if match[1] not in (by.column for by in keys):
+            keys.append(SortKey(match[1], match[2] == "desc"))
         place = match.end()
-    if len(found) > MAX_SORT_COLUMNS:
+    if len(keys) > MAX_SORT_COLUMNS:
         raise BadRequest(f"cannot sort by more than {MAX_SORT_COLUMNS} columns")
-    return found
+    return keys

@@ -229,26 +229,26 @@ async def some_name_ids(session: ReadSession, experiment_id: int, most: int | No
 
 async def intern(session: WriteSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:
     """Returns the ids of the names; adds missing names."""
-    found = await _named(session, wanted)
-    missing = [key for key in wanted if key not in found]
+    names = await _named(session, wanted)
+    missing = [key for key in wanted if key not in names]
     if missing:
         rows = [{"kind": kind, "name": name, "type": wanted[kind, name]} for kind, name in missing]
         await session.execute(insert(_N), rows)
-        found |= await _named(session, missing)
-    return found
+        names |= await _named(session, missing)
+    return names
 
 
 async def _named(session: ReadSession, keys: Iterable[Key]) -> dict[Key, Name]:
     wanted = set(keys)
     names = sorted({name for _, name in wanted})
-    found: dict[Key, Name] = {}
+    names_by_key: dict[Key, Name] = {}
     for start in range(0, len(names), _BATCH_ROWS):
         query = select(_N.c.kind, _N.c.name, _N.c.id, _N.c.type).where(
             _N.c.name.in_(names[start : start + _BATCH_ROWS])
         )
         for kind, name, name_id, type_ in await session.execute(query):
-            found[kind, name] = Name(name_id, type_)
-    return {key: name for key, name in found.items() if key in wanted}
+            names_by_key[kind, name] = Name(name_id, type_)
+    return {key: name for key, name in names_by_key.items() if key in wanted}
 
 
 async def widen_types(session: WriteSession, types: Mapping[int, Type]) -> None:
@@ -282,14 +282,14 @@ async def drop_values(session: WriteSession, experiment_id: int, name_ids: Colle
 
 
 async def counts(session: ReadSession, project_id: int, name_ids: Collection[int]) -> dict[int, Count]:
-    found: dict[int, Count] = {}
+    by_name: dict[int, Count] = {}
     wanted = sorted(name_ids)
     for start in range(0, len(wanted), _BATCH_ROWS):
         query = select(_C.c.name_id, _C.c.count, _C.c.minimum, _C.c.maximum).where(
             _C.c.project_id == project_id, _C.c.name_id.in_(wanted[start : start + _BATCH_ROWS])
         )
-        found |= {row[0]: Count(*row[1:]) for row in await session.execute(query)}
-    return found
+        by_name |= {row[0]: Count(*row[1:]) for row in await session.execute(query)}
+    return by_name
 
 
 async def save_counts(session: ReadSession, project_id: int, changed: Mapping[int, Count]) -> None:

@@ -71,9 +71,9 @@ async def _planned(session: ReadSession, experiment_id: int) -> _UpdatePlan | No
     of_all = await index_repository.totals(session, experiment_id)
     smaller = row.smaller_is_better
     telling = await index_repository.telling_trials(session, experiment_id, of_all, smaller_is_better=smaller)
-    found = indexed_values.sources(telling, smaller_is_better=smaller)
-    hparams = await index_repository.hparams(session, found.shown.id) if found.shown else None
-    metrics = await index_repository.summary_metrics(session, found.metrics.id) if found.metrics else {}
+    trial_sources = indexed_values.sources(telling, smaller_is_better=smaller)
+    hparams = await index_repository.hparams(session, trial_sources.shown.id) if trial_sources.shown else None
+    metrics = await index_repository.summary_metrics(session, trial_sources.metrics.id) if trial_sources.metrics else {}
     old = await index_repository.values(session, experiment_id)
     known = await index_repository.summary(session, experiment_id)
     project_id = known.project_id if known is not None and old else row.project_id
@@ -85,7 +85,7 @@ async def _planned(session: ReadSession, experiment_id: int) -> _UpdatePlan | No
         return new, _in_lots(Changes.between(old, new))
 
     new, lots = await asyncio.to_thread(compared)
-    return _UpdatePlan(row, of_all, found, lots, project_id, len(new), known is None)
+    return _UpdatePlan(row, of_all, trial_sources, lots, project_id, len(new), known is None)
 
 
 def _in_lots(changes: Changes) -> list[Changes]:

@@ -158,17 +158,17 @@ async def words(
     word: Any
     if isinstance(by, StoredColumn):
         word = V.text
-        found = select(word.label("word")).where(V.name_id == by.name_id, word.is_not(None))
+        query_of_words = select(word.label("word")).where(V.name_id == by.name_id, word.is_not(None))
     elif by == "tags":
         word = ExperimentLabelRow.label
-        found = select(word.label("word"))
+        query_of_words = select(word.label("word"))
     else:
         word = shown_state() if by == "state" else cast(own(by, now), String)
         word = literal("STATE_") + word if by == "state" else word
-        found = select(word.label("word")).select_from(from_([by])).where(*where, word != "")
+        query_of_words = select(word.label("word")).select_from(from_([by])).where(*where, word != "")
     if query:
-        found = found.where(word.icontains(query, autoescape=True))
-    return (await session.scalars(found.distinct().order_by("word").limit(limit))).all()
+        query_of_words = query_of_words.where(word.icontains(query, autoescape=True))
+    return (await session.scalars(query_of_words.distinct().order_by("word").limit(limit))).all()
 
 
 async def labels(session: ReadSession, project_id: int) -> Sequence[str]:

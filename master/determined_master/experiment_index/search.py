@@ -111,16 +111,16 @@ class Search:
 
 async def known(session: ReadSession, columns: Collection[str]) -> dict[str, StoredColumn | str]:
     """Returns the known columns."""
-    found: dict[str, StoredColumn | str] = {column: column for column in columns if column in OWN}
+    known_columns: dict[str, StoredColumn | str] = {column: column for column in columns if column in OWN}
     meant = {column: [*readings(column), *bare_readings(column)] for column in columns if column not in OWN}
     names = {reading.name for of_one in meant.values() for reading in of_one}
     ids = await catalogue.named(session, names) if names else {}
     for column, of_one in meant.items():
         for reading in of_one:
             if (reading.kind, reading.name) in ids:
-                found[column] = StoredColumn(ids[reading.kind, reading.name], reading.statistic, reading.metric)
+                known_columns[column] = StoredColumn(ids[reading.kind, reading.name], reading.statistic, reading.metric)
                 break
-    return found
+    return known_columns
 
 
 def project_of(project_id: int | None) -> int:

@@ -51,36 +51,36 @@ class Selection:
     """Exclusive bounds of the id."""
 
     def where(self) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = [ExperimentRow.state != ExperimentState.DELETED]
+        conditions: list[ColumnElement[bool]] = [ExperimentRow.state != ExperimentState.DELETED]
         if self.archived is not None:
-            found.append(ExperimentRow.archived == self.archived)
+            conditions.append(ExperimentRow.archived == self.archived)
         if self.name:
-            found.append(contains_lowered(ExperimentRow.name, self.name.lower()))
+            conditions.append(contains_lowered(ExperimentRow.name, self.name.lower()))
         if self.description:
-            found.append(contains_lowered(ExperimentRow.description, self.description.lower()))
+            conditions.append(contains_lowered(ExperimentRow.description, self.description.lower()))
         if self.states:
-            found.append(ExperimentRow.state.in_(self.states))
+            conditions.append(ExperimentRow.state.in_(self.states))
         if self.project_id:
-            found.append(ExperimentRow.project_id == self.project_id)
+            conditions.append(ExperimentRow.project_id == self.project_id)
         if self.owners is not None:
-            found.append(ExperimentRow.user_id.in_(self.owners))
+            conditions.append(ExperimentRow.user_id.in_(self.owners))
         for label in self.labels:
             cut = label[: ExperimentLabelRow.MAX_CHARACTERS]
             with_it = select(ExperimentLabelRow.experiment_id).where(ExperimentLabelRow.label == cut)
-            found.append(ExperimentRow.id.in_(with_it))
-        return found + self._ids_where()
+            conditions.append(ExperimentRow.id.in_(with_it))
+        return conditions + self._ids_where()
 
     def _ids_where(self) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if self.ids is not None:
-            found.append(ExperimentRow.id.in_(self.ids))
+            conditions.append(ExperimentRow.id.in_(self.ids))
         if self.excluded:
-            found.append(ExperimentRow.id.not_in(self.excluded))
+            conditions.append(ExperimentRow.id.not_in(self.excluded))
         if self.above is not None:
-            found.append(ExperimentRow.id > self.above)
+            conditions.append(ExperimentRow.id > self.above)
         if self.below is not None:
-            found.append(ExperimentRow.id < self.below)
-        return found
+            conditions.append(ExperimentRow.id < self.below)
+        return conditions
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,13 @@ async def names_and_searchers(session: ReadSession, experiment_ids: Collection[i
     """Returns them by experiment, without reading the rows, which are long."""
     searcher = (ExperimentRow.searcher_metric, ExperimentRow.smaller_is_better)
     columns = (ExperimentRow.id, ExperimentRow.name, *searcher, ExperimentRow.config["metric_goals"])
-    found: dict[int, NameAndSearcher] = {}
+    by_id: dict[int, NameAndSearcher] = {}
     for batch in batched(list(experiment_ids), MAX_IDS_A_STATEMENT):
         rows = await session.execute(select(*columns).where(ExperimentRow.id.in_(batch)))
-        found.update(
+        by_id.update(
             (id_, NameAndSearcher(name, metric, smaller, goals or {})) for id_, name, metric, smaller, goals in rows
         )
-    return found
+    return by_id
 
 
 async def add(
@@ -231,19 +231,19 @@ async def page(
 async def count_in_projects(session: ReadSession, project_ids: Collection[int]) -> dict[int, tuple[int, int]]:
     """Returns by project the number of all experiments, and of the ACTIVE ones; empty projects are absent."""
     active = func.count().filter(ExperimentRow.state == ExperimentState.ACTIVE)
-    found: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     for batch in batched(list(project_ids), MAX_IDS_A_STATEMENT):
         query = select(ExperimentRow.project_id, func.count(), active).where(
             ExperimentRow.project_id.in_(batch), ExperimentRow.state != ExperimentState.DELETED
         )
         for project_id, total, of_them in await session.execute(query.group_by(ExperimentRow.project_id)):
-            found[project_id] = (total, of_them)
-    return found
+            counts[project_id] = (total, of_them)
+    return counts
 
 
 async def count_in_workspaces(session: ReadSession, workspace_ids: Collection[int]) -> dict[int, int]:
     """Returns the number of experiments by workspace; empty workspaces are absent."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for batch in batched(list(workspace_ids), MAX_IDS_A_STATEMENT):
         query = (
             select(ProjectRow.workspace_id, func.count())
@@ -251,8 +251,8 @@ async def count_in_workspaces(session: ReadSession, workspace_ids: Collection[in
             .where(ProjectRow.workspace_id.in_(batch), ExperimentRow.state != ExperimentState.DELETED)
             .group_by(ProjectRow.workspace_id)
         )
-        found.update((workspace_id, number) for workspace_id, number in await session.execute(query))
-    return found
+        counts.update((workspace_id, number) for workspace_id, number in await session.execute(query))
+    return counts
 
 
 _STOPPING = [state for state in ExperimentState if state.is_stopping]

@@ -95,7 +95,7 @@ _COPIES = (AllocationRow.priority, AllocationRow.submitted_at)
 
 
 async def behind(session: ReadSession) -> JobsBehind:
-    found = await session.execute(
+    result = await session.execute(
         select(JobRow.id, func.max(case((_LAGS_BEHIND, 1), else_=0)), func.max(case((_IS_MISPLACED, 1), else_=0)))
         .join(TaskRow, TaskRow.job_id == JobRow.id)
         .join(AllocationRow, AllocationRow.task_id == TaskRow.id)
@@ -103,7 +103,7 @@ async def behind(session: ReadSession) -> JobsBehind:
         .group_by(JobRow.id)
         .order_by(JobRow.id)
     )
-    rows = found.all()
+    rows = result.all()
     return JobsBehind([row[0] for row in rows if row[1]], [row[0] for row in rows if row[2]])
 
 

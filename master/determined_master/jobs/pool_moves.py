@@ -17,19 +17,19 @@ async def move_lot(
     session: WriteSession, managers: ResourceManagers, job_ids: Sequence[str], among: Sequence[str] = ()
 ) -> bool:
     """Moves a lot of the allocations of jobs; with ``among`` only of these. Returns False if there may be more."""
-    found = await followers_repository.misplaced(session, job_ids, among)
+    allocations_found = await followers_repository.misplaced(session, job_ids, among)
     waiting: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for each in found:
+    for each in allocations_found:
         if each.is_pending:
             waiting[each.pool, each.to].append(each.allocation_id)
     for (pool, to), ids in waiting.items():
         await managers.withdraw(session, pool, ids, why=_why(pool, to))
-    for each in found:
+    for each in allocations_found:
         if not each.is_pending:
             row = await allocation_rows.get(session, each.allocation_id)
             await managers.preempt(session, row, why=_why(each.pool, each.to))
     notify(session, notifications.TRIALS, notifications.TASKS)
-    return not followers_repository.may_be_more(found)
+    return not followers_repository.may_be_more(allocations_found)
 
 
 def _why(old: str, new: str) -> str:

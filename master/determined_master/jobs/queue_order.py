@@ -109,13 +109,13 @@ def _between(job_id: str, before: QueuedJob | None, after: Iterator[QueuedJob]) 
     if first - before.position >= 2:
         return {job_id: (before.position + first) // 2}
     last = before.position + 1
-    found = {job_id: last}
+    places = {job_id: last}
     for each in chain([follower], after):
         if each.position > last:
             break
         last += 1
-        found[each.job_id] = last
-    return found
+        places[each.job_id] = last
+    return places
 
 
 def check_priority(*, new: int, old: int, default: int, is_admin: bool) -> None:

@@ -92,12 +92,12 @@ async def _walk(
     if bound is not None:
         after, before = (bound - 1, before) if is_down else (after, bound + 1)
     if match is None:
-        found = await log_queries.lines(
+        lines = await log_queries.lines(
             session, task_id, asked.selection, after=after, before=before, most=limit + 1, newest_first=is_down
         )
-        if len(found) > limit:
-            return _Walk(found[:limit], False, None)
-        return _Walk(found, bound is None, bound)
+        if len(lines) > limit:
+            return _Walk(lines[:limit], False, None)
+        return _Walk(lines, bound is None, bound)
     return await _search(session, task_id, asked, match, after, before, is_down, limit, bound)
 
 
@@ -112,7 +112,7 @@ async def _search(
     limit: int,
     bound: int | None,
 ) -> _Walk:
-    found: list[int] = []
+    line_ids: list[int] = []
     seen: int | None = None
     while True:
         lines = await log_queries.texts(
@@ -126,11 +126,11 @@ async def _search(
                     "the regular expression takes too long, which nested repetitions can cause; use a simpler one, "
                     "or search for plain text"
                 ) from None
-            return _Walk(await log_queries.by_ids(session, found), False, seen)
-        found += [line_id for place, (line_id, _) in enumerate(lines) if place in places]
-        if len(found) > limit:
-            return _Walk(await log_queries.by_ids(session, found[:limit]), False, None)
+            return _Walk(await log_queries.by_ids(session, line_ids), False, seen)
+        line_ids += [line_id for place, (line_id, _) in enumerate(lines) if place in places]
+        if len(line_ids) > limit:
+            return _Walk(await log_queries.by_ids(session, line_ids[:limit]), False, None)
         if len(lines) < PAGE:
-            return _Walk(await log_queries.by_ids(session, found), bound is None, bound)
+            return _Walk(await log_queries.by_ids(session, line_ids), bound is None, bound)
         seen = lines[-1][0]
         after, before = (after, seen) if is_down else (seen, before)

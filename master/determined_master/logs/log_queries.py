@@ -195,12 +195,12 @@ async def one(session: ReadSession, line_id: int) -> PagedLine | None:
 
 
 async def extent(session: ReadSession, task_id: str) -> Extent:
-    found = []
+    columns_found = []
     for order in (LogRow.id, LogRow.id.desc()):
         query = select(LogRow.id).where(LogRow.task_id == task_id).order_by(order).limit(1)
-        found.append((await session.execute(query)).scalar_one_or_none())
+        columns_found.append((await session.execute(query)).scalar_one_or_none())
     errors = select(func.count()).select_from(LogRow).where(LogRow.task_id == task_id, LogRow.is_error)
-    return Extent(found[0], found[1], (await session.execute(errors)).scalar_one())
+    return Extent(columns_found[0], columns_found[1], (await session.execute(errors)).scalar_one())
 
 
 async def count(session: ReadSession, task_id: str, after: int, until: int) -> int:

@@ -40,31 +40,31 @@ class Selection:
     """As ``text``, case-insensitive."""
 
     def where(self) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if self.allocation_ids:
-            found.append(LogRow.allocation_id.in_(self.allocation_ids))
+            conditions.append(LogRow.allocation_id.in_(self.allocation_ids))
         if self.agent_ids:
-            found.append(LogRow.agent_id.in_(self.agent_ids))
+            conditions.append(LogRow.agent_id.in_(self.agent_ids))
         if self.container_ids:
-            found.append(LogRow.container_id.in_(self.container_ids))
+            conditions.append(LogRow.container_id.in_(self.container_ids))
         if self.rank_ids:
             ranks = LogRow.rank_id.in_(self.rank_ids)
-            found.append(or_(ranks, LogRow.rank_id.is_(None)) if -1 in self.rank_ids else ranks)
+            conditions.append(or_(ranks, LogRow.rank_id.is_(None)) if -1 in self.rank_ids else ranks)
         if self.levels:
-            found.append(LogRow.level.in_(self.levels))
+            conditions.append(LogRow.level.in_(self.levels))
         if self.sources:
-            found.append(LogRow.source.in_(self.sources))
+            conditions.append(LogRow.source.in_(self.sources))
         if self.stdtypes:
-            found.append(LogRow.stdtype.in_(self.stdtypes))
+            conditions.append(LogRow.stdtype.in_(self.stdtypes))
         if self.before is not None:
-            found.append(LogRow.timestamp <= self.before)
+            conditions.append(LogRow.timestamp <= self.before)
         if self.after is not None:
-            found.append(LogRow.timestamp > self.after)
+            conditions.append(LogRow.timestamp > self.after)
         if self.text:
-            found.append(LogRow.log.contains(self.text, autoescape=True))
+            conditions.append(LogRow.log.contains(self.text, autoescape=True))
         if self.words:
-            found.append(LogRow.log.icontains(self.words, autoescape=True))
-        return found
+            conditions.append(LogRow.log.icontains(self.words, autoescape=True))
+        return conditions
 
 
 async def page(

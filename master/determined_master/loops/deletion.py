@@ -184,13 +184,13 @@ class _Removal:
 def _remove_folders(checkpoints: Sequence[StoredCheckpoint], roots: Sequence[Root]) -> _Removal:
     """Removes the folders of checkpoints. Blocking. One failure does not stop the others."""
     removal = _Removal()
-    for each in checkpoints:
+    for checkpoint in checkpoints:
         try:
-            why = remove(each.storage or {}, each.uuid, roots)
+            why = remove(checkpoint.storage or {}, checkpoint.uuid, roots)
             if why is not None:
                 removal.left.append(why)
         except Exception as error:  # any error is shown to the user, who can try again
-            removal.failed[each.uuid] = str(error) or type(error).__name__
+            removal.failed[checkpoint.uuid] = str(error) or type(error).__name__
     return removal
 
 

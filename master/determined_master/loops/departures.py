@@ -88,17 +88,17 @@ class DepartureLoop:
 
 
 async def _occupants(session: ReadSession, agents: Mapping[str, LeavingAgent]) -> tuple[Occupant, ...]:
-    found = defaultdict(list)
+    occupants = defaultdict(list)
     for container in await departure_queries.on_agents(session, list(agents)):
-        found[container.allocation_id].append(container)
-    firsts = [some[0] for some in found.values()]
+        occupants[container.allocation_id].append(container)
+    firsts = [some[0] for some in occupants.values()]
     saves = await departure_queries.last_saves(session, {each.task_id for each in firsts})
     experiments = {each.experiment_id for each in firsts if each.experiment_id is not None}
     of_experiment = await queue_repository.seconds_to_save(session, experiments)
     return tuple(
         Occupant(
             each.allocation_id,
-            first_to_leave([agents[container.agent_id] for container in found[each.allocation_id]]).agent_id,
+            first_to_leave([agents[container.agent_id] for container in occupants[each.allocation_id]]).agent_id,
             each.preemption_timeout,
             _at_least(each.grace_seconds, saves.get(each.task_id, of_experiment.get(each.experiment_id or 0))),
             can_save=each.kind is TaskKind.TRIAL,

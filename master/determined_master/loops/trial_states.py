@@ -56,12 +56,12 @@ class TrialStates:
             if actor == events.SYSTEM and row.state is ExperimentState.STOPPING_CANCELED:
                 return  # by its search, which lets its trials end
             # Before the transaction: those that have moved are passed over, which takes long if they are many.
-            found = await lagging_queries.lagging(session, experiment_id, to)
-        if not found:
+            trials = await lagging_queries.lagging(session, experiment_id, to)
+        if not trials:
             return
         async with self._database.write() as session:
             now = await experiment_rows.get(session, experiment_id)
             if now.state is row.state:
-                await self._trials.follow_experiment(session, now, actor, found)
+                await self._trials.follow_experiment(session, now, actor, trials)
             else:
                 self._trials.behind.add(experiment_id)

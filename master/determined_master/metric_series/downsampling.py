@@ -105,17 +105,17 @@ def _extremes(values: Sequence[float], places: Sequence[int], is_finite: bool) -
     if is_finite and isinstance(places, range):
         start, part = places.start, values[places.start : places.stop]
         return start + part.index(min(part)), start + part.index(max(part))
-    found: dict[str, int] = {}
+    extremes: dict[str, int] = {}
     for place in places:
         value = values[place]
         if not math.isfinite(value):
-            found.setdefault(_kind(value), place)
+            extremes.setdefault(_kind(value), place)
             continue
-        if "least" not in found or value < values[found["least"]]:
-            found["least"] = place
-        if "greatest" not in found or value > values[found["greatest"]]:
-            found["greatest"] = place
-    return found.values()
+        if "least" not in extremes or value < values[extremes["least"]]:
+            extremes["least"] = place
+        if "greatest" not in extremes or value > values[extremes["greatest"]]:
+            extremes["greatest"] = place
+    return extremes.values()
 
 
 def _kind(value: float) -> str:

@@ -96,7 +96,7 @@ _WITH_CURSOR = _T.outerjoin(_C, _C.c.trial_id == _T.c.id)
 
 async def cursors(session: ReadSession, trial_ids: Collection[int]) -> dict[int, Cursor]:
     """Returns the existing trials, without those of experiments that are deleted or being deleted."""
-    found: dict[int, Cursor] = {}
+    cursors_found: dict[int, Cursor] = {}
     experiments = table_of(ExperimentRow)
     for ids in batched(sorted(trial_ids), BATCH_ROWS):
         query = (
@@ -104,8 +104,8 @@ async def cursors(session: ReadSession, trial_ids: Collection[int]) -> dict[int,
             .select_from(_WITH_CURSOR.join(experiments, experiments.c.id == _T.c.experiment_id))
             .where(_T.c.id.in_(ids), experiments.c.state.not_in(_GONE))
         )
-        found |= {row[0]: Cursor(*row) for row in (await session.execute(query)).all()}
-    return found
+        cursors_found |= {row[0]: Cursor(*row) for row in (await session.execute(query)).all()}
+    return cursors_found
 
 
 def _waiting() -> list[ScalarSelect[int]]:
@@ -192,14 +192,14 @@ async def series_of(
 ) -> list[StoredSeries]:
     wanted = set(names)
     groups = {group for group, _ in wanted}
-    found = []
+    rows = []
     for ids in batched(sorted(trial_ids), BATCH_ROWS):
         for some in batched(sorted({name for _, name in wanted}), BATCH_ROWS):
             query = select(_S.c.id, _S.c.trial_id, _S.c.group, _S.c.name, _S.c.points, _S.c.packed_id).where(
                 _S.c.trial_id.in_(ids), _S.c.group.in_(groups), _S.c.name.in_(some)
             )
-            found += [StoredSeries(*row) for row in (await session.execute(query)).all()]
-    return [row for row in found if (row.group, row.name) in wanted]
+            rows += [StoredSeries(*row) for row in (await session.execute(query)).all()]
+    return [row for row in rows if (row.group, row.name) in wanted]
 
 
 _RANGES = {

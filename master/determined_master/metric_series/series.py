@@ -111,7 +111,7 @@ async def _fresh(
     """Points of reports that are not packed, of trials that have some."""
     packed = {(row.trial_id, row.group, row.name): row.packed_id for row in rows}
     groups = {row.group for row in rows}
-    found: dict[tuple[int, str, str], Points] = {}
+    points_by_name: dict[tuple[int, str, str], Points] = {}
     for trial in trials:
         after = trial.packed_id
         while page := await repository.reports(session, trial, after, None, groups, PAGE):
@@ -121,10 +121,10 @@ async def _fresh(
                 for name, value in figures:
                     key = (trial.trial_id, report.group, name)
                     if report.id > packed.get(key, report.id):
-                        found.setdefault(key, Points()).add(report.steps or 0, report.time, epoch, value)
+                        points_by_name.setdefault(key, Points()).add(report.steps or 0, report.time, epoch, value)
             if len(page) < PAGE:
                 break
-    return found
+    return points_by_name
 
 
 async def _parts(
@@ -188,7 +188,7 @@ def _add_rest(
 def _answers(
     parts: Sequence[_Parts], factors: Sequence[int], data: dict[tuple[int, int], bytes], question: Question
 ) -> list[SelectedSeries]:
-    found = []
+    answers = []
     for part, factor in zip(parts, factors, strict=True):
         points = Points()
         for place in sorted([*part.whole, *part.pieces]):
@@ -198,8 +198,8 @@ def _answers(
                 load_into(points, data[part.row.id, place])
         row = part.row
         thinned = thin(points, question.of(row.trial_id).axis, question.most)
-        found.append(SelectedSeries(row.trial_id, row.group, row.name, thinned, part.count(), part.total))
-    return found
+        answers.append(SelectedSeries(row.trial_id, row.group, row.name, thinned, part.count(), part.total))
+    return answers
 
 
 def known_and_missing(asked: Collection[int], known: dict[int, Cursor]) -> tuple[list[Cursor], list[int]]:

@@ -72,13 +72,13 @@ class Points:
 
 def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
     """Returns the epoch of a report, or NaN, and its numeric metrics."""
-    found = []
+    figures = []
     for name, value in metrics.items():
         figure = value if type(value) is float else number(value)
         if figure is not None and len(name) <= MAX_NAME_LENGTH:
-            found.append((name, figure))
+            figures.append((name, figure))
     epoch = number(metrics.get("epochs", metrics.get("epoch")))
-    return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found
+    return epoch if epoch is not None and math.isfinite(epoch) else math.nan, figures
 
 
 def dump(points: Points) -> bytes:

@@ -47,14 +47,14 @@ async def at_steps(
     session: ReadSession, places: Collection[tuple[int, int]], groups: Collection[str] = ("training", "validation")
 ) -> dict[tuple[int, int], list[MetricRow]]:
     """Returns the reports that are not archived, by trial and step, newest first."""
-    found: dict[tuple[int, int], list[MetricRow]] = {}
+    reports: dict[tuple[int, int], list[MetricRow]] = {}
     for some in batched(list(places), _PLACES_IN_A_QUERY):
         keys = [(trial_id, group, steps) for trial_id, steps in some for group in groups]
         where = tuple_(MetricRow.trial_id, MetricRow.group, MetricRow.steps).in_(keys)
         query = select(MetricRow).where(where, MetricRow.archived.is_(False)).order_by(MetricRow.id.desc())
         for row in await session.scalars(query):
-            found.setdefault((row.trial_id, row.steps or 0), []).append(row)
-    return found
+            reports.setdefault((row.trial_id, row.steps or 0), []).append(row)
+    return reports
 
 
 async def best_places(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, tuple[int, int]]:

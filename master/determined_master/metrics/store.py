@@ -264,27 +264,27 @@ class MetricStore:
     def _load(self, connection: Connection, trial_ids: set[int]) -> None:
         """Loads trials that are not cached: code that changes a trial's run, or removes one, calls ``forget``."""
         unknown = trial_ids - self._trials.keys()
-        for found in ingest_repository.load_trials(connection, unknown) if unknown else ():
-            is_new = not found.reported_run_id and not found.summary_metrics  # it has never reported
-            newest = {} if is_new else ingest_repository.newest_steps(connection, found.id, found.run_id)
-            self._trials[found.id] = _Trial(
-                experiment_id=found.experiment_id,
-                run_id=found.run_id,
-                run_start_steps=found.run_start_steps,
-                reported_run_id=found.reported_run_id,
-                steps_completed=found.steps_completed,
-                searcher_metric=found.searcher_metric,
-                smaller_is_better=found.smaller_is_better,
-                summary=json.loads(json.dumps(found.summary_metrics)),
-                best_signed=None if is_new else ingest_repository.best_signed(connection, found.id),
-                best_validation_id=found.best_validation_id,
-                latest_validation_id=found.latest_validation_id,
-                searcher_metric_value=found.searcher_metric_value,
-                last_report_at=found.last_report_at,
-                health_warning=found.health_warning,
-                must_stop=found.must_stop,
+        for row in ingest_repository.load_trials(connection, unknown) if unknown else ():
+            is_new = not row.reported_run_id and not row.summary_metrics  # it has never reported
+            newest = {} if is_new else ingest_repository.newest_steps(connection, row.id, row.run_id)
+            self._trials[row.id] = _Trial(
+                experiment_id=row.experiment_id,
+                run_id=row.run_id,
+                run_start_steps=row.run_start_steps,
+                reported_run_id=row.reported_run_id,
+                steps_completed=row.steps_completed,
+                searcher_metric=row.searcher_metric,
+                smaller_is_better=row.smaller_is_better,
+                summary=json.loads(json.dumps(row.summary_metrics)),
+                best_signed=None if is_new else ingest_repository.best_signed(connection, row.id),
+                best_validation_id=row.best_validation_id,
+                latest_validation_id=row.latest_validation_id,
+                searcher_metric_value=row.searcher_metric_value,
+                last_report_at=row.last_report_at,
+                health_warning=row.health_warning,
+                must_stop=row.must_stop,
                 reported={group: _ReportedSteps(steps) for group, steps in newest.items()},
-                older_steps=-1 if is_new else ingest_repository.older_steps(connection, found.id, found.run_id),
+                older_steps=-1 if is_new else ingest_repository.older_steps(connection, row.id, row.run_id),
             )
         if len(self._trials) > 10_000:
             self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}

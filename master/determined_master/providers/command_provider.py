@@ -63,25 +63,25 @@ class CommandProvider:
 
     async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
         """Returns what the notices say; they are read beside. Instances that earlier settings started keep theirs."""
-        found: dict[_Source, Mapping[str, Observation] | None] = {}
+        observations: dict[_Source, Mapping[str, Observation] | None] = {}
         for instance in {_source(each): each for each in instances if _has_notices(each)}.values():
             source = _source(instance)
             look = self._looks.setdefault(source, BackgroundLook(partial(self._notices, instance)))
-            found[source] = look.latest(instance.settings.notice_interval)
+            observations[source] = look.latest(instance.settings.notice_interval)
         stays = Observation(ObservedState.RUNNING)
         return {
             each.agent_id: said.get(each.agent_id, stays)
             for each in instances
-            if (said := found.get(_source(each))) is not None
+            if (said := observations.get(_source(each))) is not None
         }
 
     async def _notices(self, instance: Instance) -> Mapping[str, Observation]:
         """Reads the notices of a pool. Raises NoticeError and OSError."""
         settings = instance.settings
-        found: dict[str, Observation] = {}
+        observations: dict[str, Observation] = {}
         if settings.notice_file:
             text = await asyncio.to_thread(notices.read_file, Path(settings.notice_file))
-            found |= notices.parse(text, settings.notice_file)
+            observations |= notices.parse(text, settings.notice_file)
         if settings.notice_command:
             try:
                 code, output = await self._run(instance, settings.notice_command)
@@ -90,8 +90,8 @@ class CommandProvider:
                 raise notices.NoticeError(text) from error
             if code:
                 raise notices.NoticeError(f"the notice command failed ({_how(code)}){self._last_line(output)}")
-            found |= notices.parse(output.decode(errors="replace"), "output of the notice command")
-        return found
+            observations |= notices.parse(output.decode(errors="replace"), "output of the notice command")
+        return observations
 
     async def _run(self, instance: Instance, words: Sequence[str]) -> tuple[int, bytearray]:
         """Returns the exit code and the end of the output. Raises OSError and TimeoutError."""

@@ -42,15 +42,15 @@ def parse(text: str, source: str) -> Mapping[str, Observation]:
     >>> parse("a gone it was preempted", "notices")["a"].reason
     'it was preempted'
     """
-    found = {}
+    notices = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#")[0].split()
         if words:
             try:
-                found[words[0]] = _observation(words[1:])
+                notices[words[0]] = _observation(words[1:])
             except ValueError as error:
                 raise NoticeError(f"{source}:{number}: {error}") from error
-    return found
+    return notices
 
 
 def _observation(words: list[str]) -> Observation:

@@ -45,22 +45,22 @@ class Observing:
 
     def by_type(self, rows: Sequence[InstanceRow]) -> dict[str, list[Instance]]:
         """Returns the instances by the type of their provider, without those whose stored settings are not valid."""
-        found: dict[str, list[Instance]] = defaultdict(list)
+        instances_by_type: dict[str, list[Instance]] = defaultdict(list)
         for row in rows:
             with self._items.attempt("instance", row.agent_id):
                 settings = ProviderSettings.model_validate(row.provider)
-                found[settings.type].append(Instance(row.agent_id, row.pool, settings))
-        return found
+                instances_by_type[settings.type].append(Instance(row.agent_id, row.pool, settings))
+        return instances_by_type
 
     async def _seen(self, rows: Sequence[InstanceRow]) -> dict[str, Observation]:
         """At first every provider is asked, also one without instances: it ends what an earlier master left."""
-        found: dict[str, Observation] = {}
+        observations: dict[str, Observation] = {}
         by_type = self.by_type(rows)
         for kind, provider in self._providers.items():
             if self._is_first or by_type.get(kind):
-                found |= await provider.observe(by_type.get(kind, []))
+                observations |= await provider.observe(by_type.get(kind, []))
         self._is_first = False
-        return found
+        return observations
 
     async def _on_starting(self, row: InstanceRow, agents: Sequence[AgentRow] | None, seen: Observation | None) -> None:
         if agents is not None and all(agent.disconnected_at is None for agent in agents):

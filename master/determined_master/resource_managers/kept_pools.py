@@ -45,13 +45,13 @@ class KeptPools:
                 async with self._database.read() as session:
                     await fresh.read(session)
                 async with self._lock:
-                    found = await self._compare(fresh, self._since_check)
-                    if found:
+                    differences = await self._compare(fresh, self._since_check)
+                    if differences:
                         text = "the kept state of the queue differed from the database, and is replaced: %s"
-                        logger.error(text, found)
+                        logger.error(text, differences)
                         self._states, fresh = fresh, self._states or fresh
                 await fresh.dismantle()
-                return found
+                return differences
         finally:
             self._since_check = None
 

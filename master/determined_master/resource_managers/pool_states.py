@@ -189,24 +189,24 @@ class PoolStates:
 
     async def differing(self, other: "PoolStates") -> QueueChanges:
         """Returns the keys of what differs. Nobody may change one of them meanwhile."""
-        found = QueueChanges()
+        changes = QueueChanges()
         for name in self.pools.keys() | other.pools.keys():
             mine, theirs = self.pools.get(name), other.pools.get(name)
             if mine is None or theirs is None:
-                found.pools.add(name)
+                changes.pools.add(name)
                 continue
             state, same = mine.scheduler.edit(), theirs.scheduler.edit()
             if state.scheduler != same.scheduler:
-                found.pools.add(name)
-            await _compare(state.queue, same.queue, found.allocations)
-            await _compare(mine.aside, theirs.aside, found.allocations)
-            await _compare(state.running, same.running, found.allocations)
+                changes.pools.add(name)
+            await _compare(state.queue, same.queue, changes.allocations)
+            await _compare(mine.aside, theirs.aside, changes.allocations)
+            await _compare(state.running, same.running, changes.allocations)
             await _compare(
                 {agent_id: state.agent(agent_id) for agent_id in state.agents},
                 {agent_id: same.agent(agent_id) for agent_id in same.agents},
-                found.agents,
+                changes.agents,
             )
-        return found
+        return changes
 
     async def dismantle(self) -> None:
         """Frees the memory of states that nobody needs any more; all at once would hold up the event loop."""

@@ -23,19 +23,19 @@ def excerpt(state: PoolState, allocation_id: str | None = None, *, slots: int = 
     request = state.queue[allocation_id] if allocation_id is not None else None
     slots += sum(agent.total for agent in state.agents.values())
     room += sum(agent.zero_slot_room for agent in state.agents.values()) + len(state.running)
-    found: dict[str, RequestView] = {}
+    requests: dict[str, RequestView] = {}
     for queue in state.queue.shapes.values():
         most = 2 * (slots // queue.shape.slots if queue.shape.slots else room) + SPARE
         for line in queue.lines.values():
             for each in _first(line, most):
-                found[each.allocation_id] = each
+                requests[each.allocation_id] = each
             if request is not None:
                 for each in _of_job(line, request, most):
-                    found[each.allocation_id] = each
+                    requests[each.allocation_id] = each
     if request is not None:
-        found[request.allocation_id] = request
+        requests[request.allocation_id] = request
     agents = tuple(state.agent(agent_id) for agent_id in state.agents)
-    return PoolView(state.name, agents, tuple(found.values()), tuple(state.running.values()), state.scheduler)
+    return PoolView(state.name, agents, tuple(requests.values()), tuple(state.running.values()), state.scheduler)
 
 
 def _first(line: QueueLine, most: int) -> Iterator[RequestView]:

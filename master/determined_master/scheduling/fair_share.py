@@ -177,20 +177,20 @@ class _Round:
     def _victims_by_job(self) -> dict[str, list[Victim]]:
         if self._candidates is not None:
             return self._candidates
-        found: dict[str, list[Victim]] = {}
+        by_job: dict[str, list[Victim]] = {}
         for running in self._decision.pool.victims.worse_than((), without=self._decision.releases):
             if running.slots:
-                found.setdefault(running.job_id, []).append(running)
+                by_job.setdefault(running.job_id, []).append(running)
         for victim in victims_of_this_decision(self._decision):
-            found.setdefault(victim.job_id, []).append(victim)
+            by_job.setdefault(victim.job_id, []).append(victim)
         self._most = {}
-        for job_id, victims in found.items():
+        for job_id, victims in by_job.items():
             victims.sort(key=lambda v: v.key)
             remaining = (self._slots[job_id] - min(v.slots for v in victims)) / self._weights[job_id]
             priority = self._priorities[job_id]
             self._most[priority] = max(remaining, self._most.get(priority, remaining))
-        self._candidates = found
-        return found
+        self._candidates = by_job
+        return by_job
 
     def _share(self, job_id: str) -> float:
         return self._slots.get(job_id, 0) / self._weights[job_id]

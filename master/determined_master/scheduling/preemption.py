@@ -31,12 +31,12 @@ Leaving = tuple[Victim, list[tuple[str, int]]]
 
 def victims_of_this_decision(decision: SchedulingDecision) -> list[Victim]:
     """Returns what was placed in this decision and could be preempted at once."""
-    found: list[Victim] = []
+    victims: list[Victim] = []
     for request, slots in decision.started():
         if request.preemptible and slots:
             name = request.allocation_id
-            found.append(NewVictim((*request.rank, name), name, request.job_id, slots, decision.placed[name].parts))
-    return found
+            victims.append(NewVictim((*request.rank, name), name, request.job_id, slots, decision.placed[name].parts))
+    return victims
 
 
 def wait_for_room(

@@ -196,19 +196,19 @@ def _launches(state: PoolState) -> str:
     provided = state.scheduler.provider_can_add
     if provided is None:
         return ""
-    found, text = provided.launches, ""
-    if found.starting and found.starting_since is not None:
-        agents = "an agent is" if found.starting == 1 else f"{found.starting} agents are"
-        text += f"; {agents} starting (since {found.starting_since:%Y-%m-%dT%H:%M:%SZ})"
-        text += f": {found.waiting}" if found.waiting else ""
-        if found.start_estimate is not None:
-            text += f", start estimated for {found.start_estimate:%Y-%m-%d %H:%M} UTC"
-    if found.failures:
-        count = "" if found.failures == 1 else f" {found.failures} times in a row"
-        text += f"; the launch of an agent failed{count}: {found.failure}"
-    if found.existing >= found.max_agents:
-        text += f"; the pool is at its maximum of {found.max_agents} agent{'s' if found.max_agents != 1 else ''}"
-    return text + (f"; an agent cannot be ended: {found.stuck}" if found.stuck else "")
+    launches, text = provided.launches, ""
+    if launches.starting and launches.starting_since is not None:
+        agents = "an agent is" if launches.starting == 1 else f"{launches.starting} agents are"
+        text += f"; {agents} starting (since {launches.starting_since:%Y-%m-%dT%H:%M:%SZ})"
+        text += f": {launches.waiting}" if launches.waiting else ""
+        if launches.start_estimate is not None:
+            text += f", start estimated for {launches.start_estimate:%Y-%m-%d %H:%M} UTC"
+    if launches.failures:
+        count = "" if launches.failures == 1 else f" {launches.failures} times in a row"
+        text += f"; the launch of an agent failed{count}: {launches.failure}"
+    if launches.existing >= launches.max_agents:
+        text += f"; the pool is at its maximum of {launches.max_agents} agent{'s' if launches.max_agents != 1 else ''}"
+    return text + (f"; an agent cannot be ended: {launches.stuck}" if launches.stuck else "")
 
 
 def _slots(count: int) -> str:

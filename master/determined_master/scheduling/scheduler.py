@@ -111,13 +111,13 @@ class Scheduler:
         impossible = state.shapes().impossible
         if not impossible or not self._refuses:
             return ()
-        found = []
+        refusals = []
         for queue in impossible:
             for line in queue.lines.values():
                 for request in line.requests:
                     text = state.capacity.refusal(queue.shape, request.groups[0].role)
-                    found.append((request.order, Refusal(request.allocation_id, text)))
-        return tuple(refusal for _, refusal in sorted(found, key=lambda pair: pair[0]))
+                    refusals.append((request.order, Refusal(request.allocation_id, text)))
+        return tuple(refusal for _, refusal in sorted(refusals, key=lambda pair: pair[0]))
 
 
 def plan(pool: PoolView) -> SchedulingPlan:

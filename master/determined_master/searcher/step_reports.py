@@ -27,20 +27,20 @@ class StepReports:
         """Returns what can be judged now: the step before, if it has ended without a needed metric, and this one, once
         its reports have all of them. A trial that was restarted may report its last step again."""
         former = self._steps.get(report.request_id)
-        found: list[TrialValidated] = []
+        validations: list[TrialValidated] = []
         if former is not None and not former.is_complete and former.steps < report.steps:
-            found.append(TrialValidated(report.request_id, former.steps, former.metrics))
+            validations.append(TrialValidated(report.request_id, former.steps, former.metrics))
         step = former if former is not None and former.steps == report.steps else _Step(report.steps)
         self._steps[report.request_id] = step
         if step.is_complete:
-            return found
+            return validations
         metrics = {**step.metrics, **report.metrics}
         if self._needed <= metrics.keys():
-            found.append(replace(report, metrics=metrics) if step.metrics else report)
+            validations.append(replace(report, metrics=metrics) if step.metrics else report)
             step.metrics, step.is_complete = {}, True
         else:
             step.metrics = metrics
-        return found
+        return validations
 
     def close(self, request_id: str) -> TrialValidated | None:
         """Forgets a trial. Returns its last step if a needed metric of it never came."""

@@ -66,22 +66,22 @@ def task_events(
         searcher: the section of the configuration.
         snapshot: that of the search.
     """
-    found = TaskEvents()
+    result = TaskEvents()
     time = TrainingTime(searcher.get("time_metric") or "batches", 0)
     steps = StepReports({searcher["metric"], *metrics_of_time(time, 0)})
     steps.restore(snapshot.get(STEPS, {}))
     for event in events:
         if isinstance(event, TrialValidated):
             for step in steps.add(event):
-                _judge(step, found, searcher["metric"], time)
+                _judge(step, result, searcher["metric"], time)
         elif isinstance(event, TrialClosed):
             last = steps.close(event.request_id)
             if last is not None and event.reason == "completed":
-                _judge(last, found, searcher["metric"], time)
-            found.values.append({"kind": "closed", "requestId": event.request_id, "reason": event.reason})
+                _judge(last, result, searcher["metric"], time)
+            result.values.append({"kind": "closed", "requestId": event.request_id, "reason": event.reason})
         elif isinstance(event, LimitsChanged):
-            found.values.append(_limits(event))
-    return replace(found, steps=steps.snapshot())
+            result.values.append(_limits(event))
+    return replace(result, steps=steps.snapshot())
 
 
 def _judge(step: TrialValidated, found: TaskEvents, metric: str, time: TrainingTime) -> None:

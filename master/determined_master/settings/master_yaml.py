@@ -89,19 +89,19 @@ def _mappings(values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], 
     pools = values.get("resource_pools")
     manager = values.get("resource_manager")
     of_manager = manager.get("scheduler") if isinstance(manager, dict) else None
-    found = [
+    sections = [
         ("task_container_defaults", values.get("task_container_defaults"), "task_container_defaults"),
         ("scheduler", values.get("scheduler"), "scheduler"),
         ("resource_manager", of_manager, "resource_manager.scheduler"),
     ]
     for pool in pools if isinstance(pools, list) else []:
         if isinstance(pool, dict):
-            found += [
+            sections += [
                 ("resource_pools", pool, "pool"),
                 ("resource_pools", pool.get("scheduler"), "pool.scheduler"),
                 ("resource_pools", pool.get("task_container_defaults"), "pool.task_container_defaults"),
             ]
-    return ((setting, each, where) for setting, each, where in found if isinstance(each, dict))
+    return ((setting, each, where) for setting, each, where in sections if isinstance(each, dict))
 
 
 def _take_section(file: SettingsFile, section: str, names: Mapping[str, str]) -> Iterator[str]:

@@ -121,14 +121,14 @@ def texts(options: Mapping[str, str | int | bool]) -> dict[str, str | None]:
 
 def merged(site: Mapping[str, str | None], pool: Mapping[str, str | None]) -> dict[str, str | None]:
     """Returns the options of SITE.yaml with those of the pool over them."""
-    found = dict(site)
+    options = dict(site)
     for name, value in pool.items():
         for group in _INSTEAD_OF:
             if name in group:
                 for other in group - {name}:
-                    found.pop(other, None)
-        found[name] = value
-    return found
+                    options.pop(other, None)
+        options[name] = value
+    return options
 
 
 def has_gpus(options: Mapping[str, str | None]) -> bool:

@@ -71,12 +71,12 @@ class Selection:
     workspace_id: int = 0
 
     def where(self) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = [TaskRow.kind == self.kind]
+        conditions: list[ColumnElement[bool]] = [TaskRow.kind == self.kind]
         if self.owners is not None:
-            found.append(TaskRow.user_id.in_(self.owners))
+            conditions.append(TaskRow.user_id.in_(self.owners))
         if self.workspace_id:
-            found.append(TaskRow.workspace_id == self.workspace_id)
-        return found
+            conditions.append(TaskRow.workspace_id == self.workspace_id)
+        return conditions
 
 
 async def find(session: ReadSession, task_id: str) -> TaskRow | None:
@@ -127,13 +127,13 @@ async def page(
 
 async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, TaskName]:
     """Returns the names of those of the tasks that are not trials."""
-    found: dict[str, TaskName] = {}
+    names_by_id: dict[str, TaskName] = {}
     for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
         query = select(TaskRow.id, TaskRow.kind, TaskRow.description).where(
             TaskRow.id.in_(batch), TaskRow.kind != TaskKind.TRIAL
         )
-        found.update((task_id, TaskName(kind, text)) for task_id, kind, text in await session.execute(query))
-    return found
+        names_by_id.update((task_id, TaskName(kind, text)) for task_id, kind, text in await session.execute(query))
+    return names_by_id
 
 
 async def due(session: ReadSession) -> list[DueTask]:

@@ -54,7 +54,7 @@ async def newest(session: ReadSession, without: Collection[int]) -> list[NewestT
         ExperimentRow.state == ExperimentState.ACTIVE,
         ExperimentRow.id.not_in(without),
     )
-    found = []
+    tasks = []
     for experiment_id in await session.scalars(query.order_by(ExperimentRow.id)):
         last = (
             select(TaskRow.id, TaskRow.state, TaskRow.failure)
@@ -63,5 +63,5 @@ async def newest(session: ReadSession, without: Collection[int]) -> list[NewestT
             .limit(1)
         )
         row = (await session.execute(last)).first()
-        found.append(NewestTask(experiment_id, *(row or (None, None, None))))
-    return found
+        tasks.append(NewestTask(experiment_id, *(row or (None, None, None))))
+    return tasks

@@ -26,13 +26,13 @@ async def notes(session: ReadSession, experiment_ids: Collection[int], now: date
         .order_by(TrialRow.id)
         .limit(MAX_TRIALS)
     )
-    found: dict[int, list[str]] = {}
+    texts_by_experiment: dict[int, list[str]] = {}
     for experiment_id, trial_id, warning, last, ready, section in await session.execute(query):
         silent = health.silence(last, ready, health.health_of({"health": section}).silent_after, now)
         text = "; ".join(filter(None, (f"trial {trial_id} {silent}" if silent else "", _of(trial_id, warning))))
         if text:
-            found.setdefault(experiment_id, []).append(text)
-    return {key: texts[0] + _more(len(texts) - 1) for key, texts in found.items()}
+            texts_by_experiment.setdefault(experiment_id, []).append(text)
+    return {key: texts[0] + _more(len(texts) - 1) for key, texts in texts_by_experiment.items()}
 
 
 def _of(trial_id: int, warning: str | None) -> str:

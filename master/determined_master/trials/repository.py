@@ -351,15 +351,15 @@ async def attempt_times(session: ReadSession, experiment_ids: Collection[int]) -
 
 async def names_of_tasks(session: ReadSession, task_ids: Collection[str]) -> dict[str, TrialName]:
     """Returns trials by task; tasks that are not trials are left out."""
-    found: dict[str, TrialName] = {}
+    names_by_id: dict[str, TrialName] = {}
     for batch in batched(list(task_ids), MAX_IDS_A_STATEMENT):
         query = (
             select(TrialRow.task_id, TrialRow.id, ExperimentRow.id, ExperimentRow.name)
             .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
             .where(TrialRow.task_id.in_(batch))
         )
-        found.update((task, TrialName(trial, of, name)) for task, trial, of, name in await session.execute(query))
-    return found
+        names_by_id.update((task, TrialName(trial, of, name)) for task, trial, of, name in await session.execute(query))
+    return names_by_id
 
 
 async def ids_of_experiment(session: ReadSession, experiment_id: int) -> Sequence[int]:

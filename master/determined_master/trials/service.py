@@ -119,7 +119,7 @@ class Trials:
         only until here.
         """
         is_single = experiment.config["searcher"]["name"] == "single"
-        found = await repository.resumable(session, experiment.id, due.after, due.to, is_single=is_single)
+        trials = await repository.resumable(session, experiment.id, due.after, due.to, is_single=is_single)
         values = {
             "restarts": 0,
             "system_failures": 0,
@@ -135,12 +135,12 @@ class Trials:
             "values_stale": True,
         }
         event = Event(due.actor)
-        for start in dict.fromkeys(trial.state for trial in found):
-            ids = [trial.trial_id for trial in found if trial.state is start]
+        for start in dict.fromkeys(trial.state for trial in trials):
+            ids = [trial.trial_id for trial in trials if trial.state is start]
             await repository.MACHINE.move_many(session, self._clock, ids, start, TrialState.ACTIVE, event, **values)
-        await policy_match_repository.void(session, [trial.trial_id for trial in found])
-        if len(found) == repository.LOT:
-            payload = {"after": found[-1].trial_id, "to": due.to, "actor": due.actor}
+        await policy_match_repository.void(session, [trial.trial_id for trial in trials])
+        if len(trials) == repository.LOT:
+            payload = {"after": trials[-1].trial_id, "to": due.to, "actor": due.actor}
             await add_event(session, experiment.id, 0, RESUME, payload)
         if experiment.state is ExperimentState.PAUSED:
             await self.follow_experiment(session, experiment, due.actor)

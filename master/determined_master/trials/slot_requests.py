@@ -127,9 +127,9 @@ def trial_groups(config: Mapping[str, Any], excluded: frozenset[str] = frozenset
 
 async def _newest_checkpoints(session: ReadSession, task_ids: Collection[str]) -> dict[str, CheckpointRow]:
     """Returns checkpoints by task; most trials of a large search have none, and a trial may have thousands."""
-    found: dict[str, CheckpointRow] = {}
+    by_task: dict[str, CheckpointRow] = {}
     for task_id in await checkpoints.tasks_with_completed(session, task_ids):
         newest = await checkpoints.newest_completed(session, task_id)
         if newest is not None:
-            found[task_id] = newest
-    return found
+            by_task[task_id] = newest
+    return by_task

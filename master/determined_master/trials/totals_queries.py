@@ -31,14 +31,14 @@ class TrialTotals:
 
 async def totals(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, TrialTotals]:
     """Returns the totals of each experiment, also of those without trials."""
-    found = {experiment_id: TrialTotals([]) for experiment_id in experiment_ids}
-    for batch in batched(list(found), MAX_IDS_A_STATEMENT):
+    totals_by_id = {experiment_id: TrialTotals([]) for experiment_id in experiment_ids}
+    for batch in batched(list(totals_by_id), MAX_IDS_A_STATEMENT):
         for experiment_id, trial_id in await session.execute(_TRIALS, {"ids": batch}):
-            found[experiment_id].trial_ids.append(trial_id)
-        await _add_sums(session, found, batch)
-        await _add_best(session, found, batch)
-        await _add_first_failed(session, found, batch)
-    return found
+            totals_by_id[experiment_id].trial_ids.append(trial_id)
+        await _add_sums(session, totals_by_id, batch)
+        await _add_best(session, totals_by_id, batch)
+        await _add_first_failed(session, totals_by_id, batch)
+    return totals_by_id
 
 
 _OF_THESE = TrialRow.experiment_id.in_(bindparam("ids", expanding=True))

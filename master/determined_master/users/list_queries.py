@@ -46,14 +46,14 @@ class UserFilter:
     """A part of the username and the display name, in any case."""
 
     def where(self) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if self.active is not None:
-            found.append(UserRow.active.is_(self.active))
+            conditions.append(UserRow.active.is_(self.active))
         if self.admin is not None:
-            found.append(UserRow.admin.is_(self.admin))
+            conditions.append(UserRow.admin.is_(self.admin))
         if self.name:
-            found.append(contains_lowered(UserRow.username + " " + UserRow.display_name, self.name.lower()))
-        return found
+            conditions.append(contains_lowered(UserRow.username + " " + UserRow.display_name, self.name.lower()))
+        return conditions
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,21 @@ class OwnedFilter:
     """For projects."""
 
     def where(self, model: type[Owned]) -> list[ColumnElement[bool]]:
-        found: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = []
         if self.part_of_name:
-            found.append(contains_lowered(model.name, self.part_of_name.lower()))
+            conditions.append(contains_lowered(model.name, self.part_of_name.lower()))
         if self.name:
-            found.append(model.name == self.name)
+            conditions.append(model.name == self.name)
         if self.archived is not None:
-            found.append(model.archived.is_(self.archived))
+            conditions.append(model.archived.is_(self.archived))
         if self.pinned:
-            found.append(false())
+            conditions.append(false())
         if self.usernames or self.user_ids:
             named = select(UserRow.id).where(UserRow.username.in_(self.usernames))
-            found.append(or_(model.user_id.in_(self.user_ids), model.user_id.in_(named)))
+            conditions.append(or_(model.user_id.in_(self.user_ids), model.user_id.in_(named)))
         if self.workspace_id is not None:
-            found.append(ProjectRow.workspace_id == self.workspace_id)
-        return found
+            conditions.append(ProjectRow.workspace_id == self.workspace_id)
+        return conditions
 
 
 async def count_users(session: ReadSession, wanted: UserFilter) -> int:
@@ -136,12 +136,12 @@ async def ids_of_names(session: ReadSession, usernames: Collection[str]) -> Sequ
 
 async def count_projects(session: ReadSession, workspace_ids: Collection[int]) -> dict[int, int]:
     """Returns the number of projects by workspace; workspaces without any are absent."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for batch in batched(list(workspace_ids), MAX_IDS_A_STATEMENT):
         query = select(ProjectRow.workspace_id, func.count()).where(ProjectRow.workspace_id.in_(batch))
         counted = await session.execute(query.group_by(ProjectRow.workspace_id))
-        found.update((workspace_id, number) for workspace_id, number in counted)
-    return found
+        counts.update((workspace_id, number) for workspace_id, number in counted)
+    return counts
 
 
 async def _count(session: ReadSession, model: type[Listed], where: Sequence[ColumnElement[bool]]) -> int:

@@ -18,13 +18,13 @@ def runtime(*, may_be_loaded: bool) -> str:
 
     Raises ConfigError if there is none.
     """
-    found = next((name for name in RUNTIMES if shutil.which(name)), None)
-    if found is None and not may_be_loaded:
+    program = next((name for name in RUNTIMES if shutil.which(name)), None)
+    if program is None and not may_be_loaded:
         raise ConfigError(
             "--singularity-container needs apptainer or singularity, and this machine has neither; load its module, or "
             "name the module in `setup` of SITE.yaml"
         )
-    return found or RUNTIMES[0]
+    return program or RUNTIMES[0]
 
 
 def wrap(line: CommandLine, program: str, image: str, folders: Sequence[Path], *, has_gpus: bool) -> CommandLine:

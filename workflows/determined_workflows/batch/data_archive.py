@@ -38,15 +38,19 @@ class Archive:
 
 def check(project: Project, typed: Sequence[str]) -> tuple[str, ...]:
     """Returns the paths relative to the project's scratch folder. Raises ConfigError for one that is not there."""
-    found = []
+    relative_paths = []
     for path in typed:
         relative = os.path.relpath(path, project.scratch_dir) if os.path.isabs(path) else os.path.normpath(path)
         if relative in (".", "..") or relative.startswith("../"):
             raise ConfigError(f"--data {path}: paths are below {project.scratch_dir}, and relative to it")
         if not (project.scratch_dir / relative).exists():
             raise ConfigError(f"--data {path}: there is no {project.scratch_dir / relative}; nothing was submitted")
-        found.append(relative)
-    return tuple(each for each in dict.fromkeys(found) if not any(each.startswith(f"{other}/") for other in found))
+        relative_paths.append(relative)
+    return tuple(
+        each
+        for each in dict.fromkeys(relative_paths)
+        if not any(each.startswith(f"{other}/") for other in relative_paths)
+    )
 
 
 def pack(project: Project, paths: Sequence[str], say: Callable[[str], None]) -> Archive:

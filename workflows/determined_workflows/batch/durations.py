@@ -15,13 +15,13 @@ def seconds(text: str) -> int | None:
     """
     if text.upper() in _NO_LIMIT:
         return None
-    found = _LIMIT.match(text)
-    if not found:
+    match = _LIMIT.match(text)
+    if not match:
         raise ValueError(text)
-    first, second, third = (int(found[name] or 0) for name in ("first", "second", "third"))
-    if found["days"] is not None:
-        return int(found["days"]) * 86400 + first * 3600 + second * 60 + third
-    if found["third"] is not None:
+    first, second, third = (int(match[name] or 0) for name in ("first", "second", "third"))
+    if match["days"] is not None:
+        return int(match["days"]) * 86400 + first * 3600 + second * 60 + third
+    if match["third"] is not None:
         return first * 3600 + second * 60 + third
     return first * 60 + second
 

@@ -126,13 +126,13 @@ def all_of(project: Project) -> list[JobRecord]:
 def all_in(records: Path) -> list[JobRecord]:
     """Returns the records in a folder, the oldest first."""
     folders = [path.parent for path in records.glob(f"*/{RECORD}")]
-    found = []
+    jobs = []
     for folder in folders:
         try:
-            found.append(read(folder))
+            jobs.append(read(folder))
         except NotFound:
             continue
-    return sorted(found, key=lambda record: record.jobs[0].time if record.jobs else 0.0)
+    return sorted(jobs, key=lambda record: record.jobs[0].time if record.jobs else 0.0)
 
 
 def find(project: Project, target: str | None) -> JobRecord:

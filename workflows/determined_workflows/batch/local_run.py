@@ -85,13 +85,13 @@ def queue(record: JobRecord) -> list[QueuedJob]:
     if not record.jobs or pid_lock.holder(record.folder / LOCK) is None:
         return []
     job = record.jobs[-1]
-    found = []
+    runs = []
     for id in ids(job.id, job.elements):
         state = _read(record.ends_of(id) / STATE)
         if state in ("", RUNNING):
             comment = f"{COMMENT_PREFIX}{record.nonce}"
-            found.append(QueuedJob(id, job.id, "", state or "PENDING", "", os.uname().nodename, comment, ""))
-    return found
+            runs.append(QueuedJob(id, job.id, "", state or "PENDING", "", os.uname().nodename, comment, ""))
+    return runs
 
 
 def stop(record: JobRecord) -> None:

@@ -222,13 +222,13 @@ def _search(asked: Request, searcher: str | None) -> SweepSearch | None:
         raise ConfigError(f"--searcher {searcher} needs the parameters and the metric of {file}, which does not exist")
     if searcher == "grid" and asked.count is not None:
         raise ConfigError(f"--count {asked.count}: a grid has as many trials as combinations; leave it out")
-    found = sweep_search.of(content, searcher, asked.count or sweep.count_runs(content), file)
-    if found.command is None and sweep.is_agent(asked.command):
+    search = sweep_search.of(content, searcher, asked.count or sweep.count_runs(content), file)
+    if search.command is None and sweep.is_agent(asked.command):
         raise ConfigError(
             f"{file} names no `program`, and the command is one of `wandb agent`, which --searcher replaces; name the "
             "program in one of them"
         )
-    return found
+    return search
 
 
 def _is_of_file(search: SweepSearch | None) -> bool:

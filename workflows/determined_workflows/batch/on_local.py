@@ -54,13 +54,13 @@ def prepare(asked: Request, say: Say, *, is_dry_run: bool = False) -> PreparedHe
         say(f"without --gpus N the program sees none of the {present} GPUs of this machine")
     environment = None
     if not settings.container:
-        found = environment_job.find(project.root, say)
-        if not isinstance(found, Build):
-            environment = found
+        job = environment_job.find(project.root, say)
+        if not isinstance(job, Build):
+            environment = job
         elif is_dry_run:
-            environment = environment_job.announced(found, say)
+            environment = environment_job.announced(job, say)
         else:
-            environment = environment_job.build_here(found, say)
+            environment = environment_job.build_here(job, say)
     data = data_archive.pack(project, data_paths, say) if data_paths and not is_dry_run else None
     folder, nonce = job_record.new_folder(project, settings.label, settings.exp_name)
     typed = shlex.join(asked.words).replace("\n", " ")

@@ -22,7 +22,7 @@ class Partition:
 
 def parse(text: str) -> list[Partition]:
     """Returns the partitions of the output of ``scontrol``."""
-    found = []
+    partitions = []
     for line in text.splitlines():
         values = dict(pair.split("=", 1) for pair in line.split() if "=" in pair)
         if "PartitionName" in values:
@@ -30,8 +30,8 @@ def parse(text: str) -> list[Partition]:
             limit = values.get("MaxTime", "UNLIMITED")
             counts = [int(values[name]) for name in ("MaxNodes", "TotalNodes") if values.get(name, "").isdigit()]
             nodes = min(counts, default=None)
-            found.append(Partition(values["PartitionName"], values.get("State", UP), limit, is_default, nodes))
-    return found
+            partitions.append(Partition(values["PartitionName"], values.get("State", UP), limit, is_default, nodes))
+    return partitions
 
 
 def problem(known: list[Partition], wanted: str | None, time: str | None, nodes: int = 1) -> str | None:

@@ -61,7 +61,7 @@ def of_job(settings: JobSettings, *, name: str, output: str, tasks_per_node: int
     def option(key: str, value: str | None, setting: str) -> Option:
         return Option(key, value, FLAG if setting in settings.typed else DEFAULT)
 
-    found = [
+    options = [
         option("ntasks-per-node", str(tasks_per_node), "gpus"),
         option("job-name", name, "exp_name"),
         option("output", output, "exp_name"),
@@ -69,22 +69,22 @@ def of_job(settings: JobSettings, *, name: str, output: str, tasks_per_node: int
         option("time", settings.time, "time"),
     ]
     if settings.memory_per_gpu:
-        found.append(option("mem-per-gpu", settings.memory_per_gpu, "memory_per_gpu"))
+        options.append(option("mem-per-gpu", settings.memory_per_gpu, "memory_per_gpu"))
     else:
-        found.append(option("mem", settings.memory, "memory"))
-    found.append(option("cpus-per-task", str(settings.cpus), "cpus"))
+        options.append(option("mem", settings.memory, "memory"))
+    options.append(option("cpus-per-task", str(settings.cpus), "cpus"))
     if settings.gpus:
         kind = f"gpu:{settings.gpu_type}" if settings.gpu_type else "gpu"
-        found.append(option("gres", f"{kind}:{settings.gpus}", "gpus"))
+        options.append(option("gres", f"{kind}:{settings.gpus}", "gpus"))
     if settings.partition:
-        found.append(option("partition", settings.partition, "partition"))
+        options.append(option("partition", settings.partition, "partition"))
     if settings.account:
-        found.append(option("account", settings.account, "account"))
+        options.append(option("account", settings.account, "account"))
     if settings.is_requeued:
-        found.append(option("requeue", None, "requeue"))
-        found.append(option("signal", f"USR1@{SIGNAL_SECONDS}", "requeue"))
-        found.append(option("open-mode", "append", "requeue"))
-    return found
+        options.append(option("requeue", None, "requeue"))
+        options.append(option("signal", f"USR1@{SIGNAL_SECONDS}", "requeue"))
+        options.append(option("open-mode", "append", "requeue"))
+    return options
 
 
 def merge(

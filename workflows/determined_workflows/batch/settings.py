@@ -163,9 +163,9 @@ def _invalid(flag: str, value: object, valid: str) -> ConfigError:
 
 def as_record(settings: JobSettings) -> dict[str, Any]:
     """Returns the settings as plain data for the record of a job."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in JobSettings.__dataclass_fields__:
         value: object = getattr(settings, name)
         is_list = isinstance(value, (tuple, frozenset, Sequence)) and not isinstance(value, str)
-        found[name] = sorted(value) if is_list else value  # type: ignore[call-overload]
-    return found
+        values[name] = sorted(value) if is_list else value  # type: ignore[call-overload]
+    return values

@@ -281,12 +281,12 @@ def in_container(asked: Request, line: CommandLine, workdir: Path) -> CommandLin
 def _environment(asked: Request, options: Sequence[Option], limit_seconds: int | None, say: Say) -> Path | None:
     if asked.settings.container:
         return None
-    found = environment_job.find(asked.project.root, say)
-    if not isinstance(found, Build):
-        return found
+    environment = environment_job.find(asked.project.root, say)
+    if not isinstance(environment, Build):
+        return environment
     if asked.is_built_here:
-        return environment_job.build_here(found, say)
-    return environment_job.build_by_job(found, options, asked.site, limit_seconds, say)
+        return environment_job.build_here(environment, say)
+    return environment_job.build_by_job(environment, options, asked.site, limit_seconds, say)
 
 
 def _check_array(asked: Request, configuration: Mapping[str, str]) -> None:

@@ -21,13 +21,13 @@ def replace_id(command: str, sweep: str) -> str:
     >>> replace_id("wandb agent --count 1 me/project/SWEEP_ID", "ab12")
     'wandb agent --count 1 me/project/ab12'
     """
-    found = _LAST_PART.search(command)
-    if not found:
+    match = _LAST_PART.search(command)
+    if not match:
         raise _no_agent()
     if "/" in sweep:
-        start = command.rfind(" ", 0, found.end("before")) + 1
+        start = command.rfind(" ", 0, match.end("before")) + 1
         return f"{command[:start]}{sweep}"
-    return f"{found['before'] if not found.start() else command[: found.end('before')]}{sweep}"
+    return f"{match['before'] if not match.start() else command[: match.end('before')]}{sweep}"
 
 
 def current_id(command: str) -> str | None:

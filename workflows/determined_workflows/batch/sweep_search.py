@@ -57,7 +57,7 @@ def of(content: Mapping[str, Any], searcher: str, count: int | None, file: Path)
     goal = metric.get("goal", "minimize")
     if goal not in ("minimize", "maximize"):
         raise ConfigError(f'{file}: the goal "{goal}" of the metric is neither minimize nor maximize')
-    found: dict[str, Any] = {
+    section: dict[str, Any] = {
         "name": searcher,
         "metric": metric["name"],
         "smaller_is_better": goal == "minimize",
@@ -67,12 +67,12 @@ def of(content: Mapping[str, Any], searcher: str, count: int | None, file: Path)
     else:
         if count is None:
             raise ConfigError(f"--searcher {searcher} needs the number of trials: --count N")
-        found["max_trials"] = count
+        section["max_trials"] = count
     notes = []
     if searcher in _HALVING:
-        found |= _halving(content, file)
+        section |= _halving(content, file)
         if searcher == "async_halving":
-            found["num_rungs"] = NUM_RUNGS
+            section["num_rungs"] = NUM_RUNGS
     if searcher in (*_HALVING, "optuna"):
         notes.append(
             f"{searcher} compares trials by their validation metric {metric['name']}: the program reports it by "
@@ -80,7 +80,7 @@ def of(content: Mapping[str, Any], searcher: str, count: int | None, file: Path)
         )
     if content.get("early_terminate") and searcher not in _HALVING:
         notes.append(f"`early_terminate` of {file.name} has no effect with --searcher {searcher}; adaptive_asha has it")
-    return SweepSearch(hyperparameters, found, _command(content, file), tuple(notes))
+    return SweepSearch(hyperparameters, section, _command(content, file), tuple(notes))
 
 
 def _command(content: Mapping[str, Any], file: Path) -> TrialCommand | None:
@@ -92,14 +92,14 @@ def _command(content: Mapping[str, Any], file: Path) -> TrialCommand | None:
     known = {"${env}": "/usr/bin/env", "${interpreter}": "python", "${program}": str(program)}
     parts: list[list[str]] = [[]]
     form = ""
-    for each in map(str, command):
-        if each in FORMS and not form:
-            form = FORMS[each]
+    for word in map(str, command):
+        if word in FORMS and not form:
+            form = FORMS[word]
             parts.append([])
-        elif each.startswith("${") and each not in known:
-            raise ConfigError(f"{file}: {each} in `command` is not known here; there are {', '.join((*known, *FORMS))}")
+        elif word.startswith("${") and word not in known:
+            raise ConfigError(f"{file}: {word} in `command` is not known here; there are {', '.join((*known, *FORMS))}")
         else:
-            parts[-1].append(known.get(each, each))
+            parts[-1].append(known.get(word, word))
     behind = shlex.join(parts[1]) if len(parts) > 1 else ""
     return TrialCommand(shlex.join(parts[0]), form, behind)
 

@@ -91,12 +91,12 @@ def _number(trial: Mapping[str, Any]) -> int:
 
 
 def _values(session: Session, trial_ids: list[int]) -> dict[int, object]:
-    found: dict[int, object] = {}
+    values: dict[int, object] = {}
     for group in GROUPS if trial_ids else ():
         for report in stream_reports(session, trial_ids, group):
             if VALUE in report.metrics:
-                found.setdefault(report.trial_id, report.metrics[VALUE])
-    return found
+                values.setdefault(report.trial_id, report.metrics[VALUE])
+    return values
 
 
 def _outcome(trial: Mapping[str, Any] | None, values: Mapping[int, object]) -> Outcome:

@@ -50,16 +50,16 @@ def find(composition: Composition) -> Project:
             "common; change into the folder of the project first"
         )
     warnings = []
-    for each in composition.import_folders:
-        wider = Path(os.path.commonpath([folder, each.path.resolve()]))
-        if wider == folder or each.is_installed or not each.is_used:
+    for import_folder in composition.import_folders:
+        wider = Path(os.path.commonpath([folder, import_folder.path.resolve()]))
+        if wider == folder or import_folder.is_installed or not import_folder.is_used:
             continue
-        if not _is_too_wide(wider) and (wider == each.path.resolve() or _is_marked(wider)):
+        if not _is_too_wide(wider) and (wider == import_folder.path.resolve() or _is_marked(wider)):
             folder = wider
         else:
             warnings.append(
-                f"modules are imported from {each.path}, which is outside of the project {folder} and does not travel "
-                "with it: the tasks do not find them unless the Python environment has them"
+                f"modules are imported from {import_folder.path}, which is outside of the project {folder} and does "
+                "not travel with it: the tasks do not find them unless the Python environment has them"
             )
     return Project(
         folder=folder,
@@ -68,8 +68,8 @@ def find(composition: Composition) -> Project:
         excludes=sorted({line_for(path) + "/" for path in _outputs(composition, here, folder)}),
         import_folders=[
             os.path.relpath(path, folder)
-            for each in composition.import_folders
-            if (path := each.path.resolve()).is_relative_to(folder)
+            for import_folder in composition.import_folders
+            if (path := import_folder.path.resolve()).is_relative_to(folder)
         ],
         warnings=[*warnings, *_result_warnings(composition, folder)],
     )

@@ -166,13 +166,13 @@ def on_cluster(plan: ResumePlan, project: Project, python: str | None = None) ->
 
 def copy_checkpoints(plan: ResumePlan, folder: Path) -> Path:
     """Copies the checkpoints to continue from, and what Hydra wrote beside them, below ``folder/resume``."""
-    for each in plan.jobs:
-        if each.checkpoint is not None:
-            target = folder / RESUME / each.source.name
-            shutil.copytree(each.source / ".hydra", target / ".hydra")
-            path = target / each.checkpoint.relative_to(each.source)
+    for job in plan.jobs:
+        if job.checkpoint is not None:
+            target = folder / RESUME / job.source.name
+            shutil.copytree(job.source / ".hydra", target / ".hydra")
+            path = target / job.checkpoint.relative_to(job.source)
             path.parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if each.checkpoint.is_dir() else shutil.copy)(each.checkpoint, path)
+            (shutil.copytree if job.checkpoint.is_dir() else shutil.copy)(job.checkpoint, path)
     (folder / RESUME).mkdir(exist_ok=True)
     return folder / RESUME
 

@@ -96,13 +96,13 @@ def find_checkpoint(folder: Path, step: int) -> Path | None:
 
     Raises NotFound if there is no checkpoint of this step, with those that there are.
     """
-    found = checkpoints(folder)
+    paths = checkpoints(folder)
     if step == -1:
-        return list(found.values())[-1] if found else None
-    if step not in found:
-        there = f"it has those of the steps {', '.join(map(str, found))}" if found else "it has none"
+        return list(paths.values())[-1] if paths else None
+    if step not in paths:
+        there = f"it has those of the steps {', '.join(map(str, paths))}" if paths else "it has none"
         raise NotFound(f"{folder} has no checkpoint of step {step}; {there}")
-    return found[step]
+    return paths[step]
 
 
 def find_script(run: RunFolder) -> Path:
@@ -114,13 +114,13 @@ def find_script(run: RunFolder) -> Path:
     scripts = list(_scripts(root))
     same = [each for each in scripts if folder in _config_folders(each)]
     named = [each for each in same or scripts if each.stem == run.hydra["job"].get("name")]
-    found = named if len(named) == 1 else same or scripts
-    if len(found) != 1:
-        listed = f": {', '.join(str(each.relative_to(root)) for each in found)}" if found else ""
+    candidates = named if len(named) == 1 else same or scripts
+    if len(candidates) != 1:
+        listed = f": {', '.join(str(each.relative_to(root)) for each in candidates)}" if candidates else ""
         raise NotFound(
-            f"{len(found) or 'no'} scripts below {root} could have made {run.path}{listed}; name it with --script"
+            f"{len(candidates) or 'no'} scripts below {root} could have made {run.path}{listed}; name it with --script"
         )
-    return found[0]
+    return candidates[0]
 
 
 def module_name(script: Path, working_folder: Path) -> str | None:

@@ -80,15 +80,18 @@ def read(path: Path, record: Record | None, queue: Sequence[QueuedJob] = ()) -> 
     is_live = supervised_run.process(run_record.kept_in(path)) is not None
     queued = {job.number: job.state for job in queue}
     has_results = any((each / run_folder.RESULT).is_file() for each in folders)
-    found = []
+    statuses = []
     for folder in folders:
         number = number_of(folder) if folder != path else 0
         is_newest = folder == folders[-1]
         state = queued.get(number) or _state(path, folder, record, is_live=is_live, is_newest=is_newest)
         if state == ENDED and has_results:
             state = FAILED
-        found.append(JobStatus(str(folder.name), state, _detail(folder)))
-    return [*found, *_not_begun(record, len(folders), queued, {number_of(each) for each in folders}, is_live=is_live)]
+        statuses.append(JobStatus(str(folder.name), state, _detail(folder)))
+    return [
+        *statuses,
+        *_not_begun(record, len(folders), queued, {number_of(each) for each in folders}, is_live=is_live),
+    ]
 
 
 def _state(path: Path, folder: Path, record: Record | None, *, is_live: bool, is_newest: bool) -> str:

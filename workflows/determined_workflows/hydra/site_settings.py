@@ -47,15 +47,15 @@ class SiteSettings:
     summary: str | None = None
 
 
-def of(site: SiteProfile, found: Composition) -> SiteSettings:
+def of(site: SiteProfile, composed: Composition) -> SiteSettings:
     """Returns what a site gives to the launcher of a composition.
 
     Raises ConfigError with file, line and column for an option that the launcher cannot take.
     """
-    overrides = _setup(site, found)
+    overrides = _setup(site, composed)
     others: dict[str, str] = {}
     taken, left = [], []
-    project = _options_of(found)
+    project = _options_of(composed)
     for option, value in site.sbatch.items():
         _refuse(site, option, value)
         same = next((each for each in slurm_options.ALTERNATIVES if option in each), frozenset((option,)))
@@ -63,7 +63,7 @@ def of(site: SiteProfile, found: Composition) -> SiteSettings:
             left += sorted(project & same)
             continue
         taken.append(option if value is None else f"{option}={value}")
-        setting = _key(option, value, found.launcher)
+        setting = _key(option, value, composed.launcher)
         if setting is None:
             others[option.replace("-", "_")] = "true" if value is None else quoted(value)
         else:

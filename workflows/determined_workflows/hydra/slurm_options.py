@@ -80,12 +80,12 @@ def _right_key(name: str, value: str | None) -> str:
 
 def minutes(text: str) -> int | None:
     """Returns the minutes of a time limit of Slurm: ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` or ``D-H:M:S``."""
-    found = _TIME.match(text)
-    if not found:
+    match = _TIME.match(text)
+    if not match:
         return None
-    first, second, third = (int(found[name] or 0) for name in ("first", "second", "third"))
-    if found["days"] is not None:
-        return int(found["days"]) * MINUTES_A_DAY + first * MINUTES_AN_HOUR + second + bool(third)
-    if found["third"] is not None:
+    first, second, third = (int(match[name] or 0) for name in ("first", "second", "third"))
+    if match["days"] is not None:
+        return int(match["days"]) * MINUTES_A_DAY + first * MINUTES_AN_HOUR + second + bool(third)
+    if match["third"] is not None:
         return first * MINUTES_AN_HOUR + second + bool(third)
     return first + bool(second)

@@ -46,15 +46,15 @@ def parse(text: str, folder: Path) -> list[QueuedJob]:
     >>> parse("12_1|RUNNING|/runs/a/.submitit/s.sh\\n13|RUNNING|/home/b/s.sh\\n", Path("/runs/a/.submitit"))
     [QueuedJob(id='12_1', number=1, state='running')]
     """
-    found = []
+    rows = []
     inside = f"{os.path.abspath(folder)}/"
     for line in text.splitlines():
         id, _, rest = line.partition("|")
         state, _, script = rest.partition("|")
         if script.strip().startswith(inside) and state not in _ENDED:
             number = id.partition("_")[2]
-            found.append(QueuedJob(id, int(number) if number.isdigit() else 0, state.lower()))
-    return sorted(found, key=lambda job: job.number)
+            rows.append(QueuedJob(id, int(number) if number.isdigit() else 0, state.lower()))
+    return sorted(rows, key=lambda job: job.number)
 
 
 def cancel(found: Sequence[QueuedJob], *, is_killing: bool = False) -> None:

@@ -27,7 +27,7 @@ class TaskCounts:
     def line(self, elapsed: float) -> str:
         """Returns the counts, and the time that is left if those to come take as long as those that have run.
 
-        >>> Progress(40, running=2, finished=12, failed=1, skipped=7).line(130.0)
+        >>> TaskCounts(40, running=2, finished=12, failed=1, skipped=7).line(130.0)
         '2 running, 1 failed, 20/40 done, 3:20 to go'
         """
         done = self.finished + self.failed

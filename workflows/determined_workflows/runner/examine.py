@@ -93,13 +93,14 @@ class Examiner:
         return pandas.DataFrame(rows, columns=columns)
 
     def _rows(self, concise: bool) -> tuple[list[str], list[list[object]]]:
-        found = list(self.experiments.values())
-        params = _names(each.param for each in found)
-        if concise and len(found) > 1:
-            params = [name for name in params if len({repr(each.param.get(name)) for each in found}) > 1]
-        metrics = _names(each.metric for each in found)
+        experiments = list(self.experiments.values())
+        params = _names(each.param for each in experiments)
+        if concise and len(experiments) > 1:
+            params = [name for name in params if len({repr(each.param.get(name)) for each in experiments}) > 1]
+        metrics = _names(each.metric for each in experiments)
         rows: list[list[object]] = [
-            [*(each.param.get(name) for name in params), *(each.metric.get(name) for name in metrics)] for each in found
+            [*(each.param.get(name) for name in params), *(each.metric.get(name) for name in metrics)]
+            for each in experiments
         ]
         return [*params, *metrics], rows
 

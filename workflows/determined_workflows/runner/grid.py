@@ -46,7 +46,7 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
     for command in selection.commands or ():
         if command not in by_name:
             raise ParamsFileError(f"no command is called {command}; there are {', '.join(by_name)}")
-    found: dict[tuple[object, ...], Task] = {}
+    tasks_by_values: dict[tuple[object, ...], Task] = {}
     names: dict[str, tuple[Place, tuple[object, ...]]] = {}
     chosen = _chosen(file, selection.title)
     _check_forms(file)
@@ -61,8 +61,8 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
             for template in templates:
                 substitution.check_values(template, params, f"in line {choices.place.line}")
             key = _identity(params)
-            if key in found:
-                found[key] = _with_commands(found[key], templates, file)
+            if key in tasks_by_values:
+                tasks_by_values[key] = _with_commands(tasks_by_values[key], templates, file)
                 continue
             name = _checked_name(point, choices)
             if name in names:
@@ -71,13 +71,13 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
                     f"line {names[name][0].line}; change a value or a parameter's name"
                 )
                 first = names[name][1]
-                found[first] = _with_commands(found[first], templates, file)
+                tasks_by_values[first] = _with_commands(tasks_by_values[first], templates, file)
                 continue
             names[name] = choices.place, key
-            found[key] = Task(name, output / name if has_subfolders else output, params, templates)
-            if len(found) > MAX_TASKS:
+            tasks_by_values[key] = Task(name, output / name if has_subfolders else output, params, templates)
+            if len(tasks_by_values) > MAX_TASKS:
                 raise choices.place.error(f"the grid has more than {MAX_TASKS:,} tasks; split it or use --sample")
-    return list(found.values())
+    return list(tasks_by_values.values())
 
 
 def _with_commands(task: Task, templates: tuple[Template, ...], file: ParamsFile) -> Task:

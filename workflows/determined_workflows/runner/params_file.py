@@ -120,30 +120,30 @@ def _templates(first: Document, text: str) -> Iterator[Template]:
 
 
 def _resources(first: Document) -> tuple[str, ...]:
-    found = first.data.get("resource")
-    if not isinstance(found, list) or not found:
+    section = first.data.get("resource")
+    if not isinstance(section, list) or not section:
         raise first.place("resource").error(
             'resource must be a list with one entry for each worker, such as [0, "1,2"]'
         )
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(section):
         if isinstance(entry, bool) or not isinstance(entry, str | int):
             first.place("resource", index).warn(
                 f'a resource is a number or text such as "1,2"; {entry!r} becomes CUDA_VISIBLE_DEVICES={entry}'
             )
-    return tuple(str(entry) for entry in found)
+    return tuple(str(entry) for entry in section)
 
 
 def _params(document: Document, path: tuple[object, ...]) -> dict[str, Value]:
-    found = document.data
+    params = document.data
     for step in path:
-        found = found.get(step) or {}
-    if not isinstance(found, dict):
+        params = params.get(step) or {}
+    if not isinstance(params, dict):
         raise document.place(*path).error(f"{path[-1]} must map parameters to values")
-    for name, value in found.items():
+    for name, value in params.items():
         place = document.place(*path, name)
         _check_name(name, place)
         _check_value(name, value, place)
-    return {name: value for name, value in found.items() if not is_own(name)}
+    return {name: value for name, value in params.items() if not is_own(name)}
 
 
 def _alias(first: Document) -> dict[str, dict[Value, dict[str, Value]]]:
@@ -169,16 +169,16 @@ def _alias(first: Document) -> dict[str, dict[Value, dict[str, Value]]]:
 
 def _choices(document: Document, names: list[str], alias: Mapping[str, Mapping[Value, object]]) -> Choices:
     values: dict[str, tuple[Value, ...]] = {}
-    for name, found in document.data.items():
+    for name, choice in document.data.items():
         place = document.place(name)
         if name in CHOICE_KEYS:
             continue
         _check_name(name, place)
-        listed = found if isinstance(found, list) else [found]
+        listed = choice if isinstance(choice, list) else [choice]
         if not listed:
             place.warn(f"{name} has no values, so that this document has no tasks")
         for index, value in enumerate(listed):
-            _check_value(name, value, document.place(name, index) if isinstance(found, list) else place)
+            _check_value(name, value, document.place(name, index) if isinstance(choice, list) else place)
             if name in alias and not _has_case(alias[name], value):
                 raise place.error(f"alias {name} has no case {value!r}; it has {', '.join(map(str, alias[name]))}")
         values[name] = tuple(listed)

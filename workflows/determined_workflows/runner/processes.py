@@ -68,14 +68,14 @@ class CommandProcesses:
         data = os.read(self._reports, 65536)
         if not data:
             return self._inherited()
-        found = []
+        ends = []
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             report = json.loads(line)
             self._starts.pop(report["id"])
-            found.append(End(report["id"], report.get("code"), report.get("error", "")))
+            ends.append(End(report["id"], report.get("code"), report.get("error", "")))
         self._take_pids()
-        return found
+        return ends
 
     def _take_pids(self) -> None:
         """Empties the pipe of processes. What it says of commands that have ended is forgotten now and then."""
@@ -112,16 +112,16 @@ class CommandProcesses:
         pids = {id: int(pid) for id, pid in started if id in self._starts}
         for pid in pids.values():
             supervisor.kill_group(pid)
-        found = []
+        outcomes = []
         for id, start in self._starts.items():
             code = _reaped(pids[id]) if id in pids else -signal.SIGKILL
             if code == -signal.SIGKILL:
-                found.append(End(id, None, "its supervisor was killed; it will run again"))
+                outcomes.append(End(id, None, "its supervisor was killed; it will run again"))
             else:
                 supervisor.store(start.stat, start.text(code))
-                found.append(End(id, code))
+                outcomes.append(End(id, code))
         self._starts.clear()
-        return found
+        return outcomes
 
 
 def _reaped(pid: int) -> int:

@@ -27,14 +27,14 @@ class TaskStatus:
 def read(output: Path) -> list[TaskStatus]:
     """Returns the tasks of an output, sorted by name."""
     is_running = output_folder.runner(output) is not None
-    found = []
+    rows = []
     for path in sorted([*output.glob("*/stat"), *output.glob("stat.*")]):
         name = path.parent.name if path.name == "stat" else path.name.removeprefix("stat.")
         states = read_stat(path)
         if not is_running:
             states = {command: INTERRUPTED if state == RUNNING else state for command, state in states.items()}
-        found.append(TaskStatus(name, states))
-    return found
+        rows.append(TaskStatus(name, states))
+    return rows
 
 
 def show(output: Path) -> None:

@@ -180,19 +180,19 @@ class Supervisor:
                 self._settle(found)
         self._end_orphans()
 
-    def _settle(self, found: os.waitid_result, *, is_abandoned: bool = False) -> None:
+    def _settle(self, status: os.waitid_result, *, is_abandoned: bool = False) -> None:
         # A process is not reaped before its group is gone, so that its id cannot be that of another process, and not
         # before its end is stored: if this program is killed, the runner is its parent and stores it.
-        command = self._commands.get(found.si_pid)
+        command = self._commands.get(status.si_pid)
         if command is not None:
-            kill_group(found.si_pid)
-            code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            kill_group(status.si_pid)
+            code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
             if not (is_abandoned and code == -signal.SIGKILL):
                 # A command that was asked to end may have ended well without having done its work.
-                self._store(command, -signal.SIGTERM if code == 0 and found.si_pid in self._ending else code)
-            del self._commands[found.si_pid]
-            self._ending.discard(found.si_pid)
-        os.waitpid(found.si_pid, 0)
+                self._store(command, -signal.SIGTERM if code == 0 and status.si_pid in self._ending else code)
+            del self._commands[status.si_pid]
+            self._ending.discard(status.si_pid)
+        os.waitpid(status.si_pid, 0)
 
     def _store(self, command: Command, code: int) -> None:
         try:

@@ -93,14 +93,14 @@ async def list_checkpoints(
 async def _list(
     session: ReadSession, experiment_id: RowId | None, before: str, limit: int, state_names: list[str]
 ) -> CheckpointList:
-    found = await repository.page(
+    rows = await repository.page(
         session,
         experiment_id=experiment_id,
         states=states(state_names, CheckpointState),
         before=_place(before),
         most=limit + 1,
     )
-    page = found[:limit]
+    page = rows[:limit]
     places = {(each.trial.id, each.row.steps_completed) for each in page}
     validations = await metric_rows.validations_at(session, places)
     best = await metric_rows.best_places(session, {each.experiment_id for each in page})
@@ -112,7 +112,7 @@ async def _list(
         )
         for each in page
     ]
-    last = page[-1].row if len(found) > limit else None
+    last = page[-1].row if len(rows) > limit else None
     return CheckpointList(checkpoints=shown, next=f"{to_micros(last.report_time)}-{last.uuid}" if last else None)
 
 

@@ -203,8 +203,8 @@ async def list_slot_holds(
 ) -> Response:
     """Returns assignments of slots in a period, by default the last day; only the newest if there are very many."""
     now = clock.now()
-    found = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
-    names = await _named(session, {each.task_id for each in found})
+    assignments = await allocation_rows.holds_between(session, *_between(start, end, now), MAX_HOLDS)
+    names = await _named(session, {each.task_id for each in assignments})
     holds = [
         SlotHold(
             agent_id=each.agent_id,
@@ -214,7 +214,7 @@ async def list_slot_holds(
             to=each.released_at,
             exit_reason=each.exit_reason.value if each.exit_reason else None,
         )
-        for each in reversed(found)
+        for each in reversed(assignments)
         if each.task_id in names
     ]
     return answered(SlotHolds(now=now, holds=holds))
@@ -275,7 +275,7 @@ def _agents(rows: Sequence[InstanceRow], state: InstanceState) -> int:
 
 async def _named(session: ReadSession, task_ids: set[str]) -> dict[str, dict[str, Any]]:
     """Returns the fields of ``Holder`` by task."""
-    found: dict[str, dict[str, Any]] = {
+    names: dict[str, dict[str, Any]] = {
         task_id: {
             "task_id": task_id,
             "trial_id": trial.trial_id,
@@ -284,9 +284,9 @@ async def _named(session: ReadSession, task_ids: set[str]) -> dict[str, dict[str
         }
         for task_id, trial in (await trial_rows.names_of_tasks(session, task_ids)).items()
     }
-    for task_id, task in (await tasks.names(session, task_ids - found.keys())).items():
-        found[task_id] = {"task_id": task_id, "trial_id": None, "experiment_id": None, "name": task.description}
-    return found
+    for task_id, task in (await tasks.names(session, task_ids - names.keys())).items():
+        names[task_id] = {"task_id": task_id, "trial_id": None, "experiment_id": None, "name": task.description}
+    return names
 
 
 async def _holders(session: ReadSession) -> dict[tuple[str, int], SlotHolder]:

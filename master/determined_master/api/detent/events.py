@@ -45,7 +45,7 @@ async def list_events(
     search: Annotated[str, Query(max_length=MAX_SEARCH_LENGTH)] = "",
 ) -> EventList:
     wanted = Selection(kind, actor, target_type, target_id)
-    found = await search_queries.search(session, wanted, search, before=before, limit=limit)
+    page = await search_queries.search(session, wanted, search, before=before, limit=limit)
     shown = [
         ListedEvent(
             id=row.id,
@@ -57,6 +57,6 @@ async def list_events(
             payload=row.payload,
             text=sentence(row.kind, row.actor, row.target_type, row.target_id, row.payload),
         )
-        for row in found.rows
+        for row in page.rows
     ]
-    return EventList(events=shown, next=found.next)
+    return EventList(events=shown, next=page.next)

@@ -29,22 +29,22 @@ async def find_experiments(
     now = clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
     columns = [each for each in body.columns if each not in TIMES]
-    found = await search.page(columns, body.offset, body.limit, body.ids)
-    active = [shown.experiment.id for shown, _ in found.rows if shown.state == RUNNING]
+    page = await search.page(columns, body.offset, body.limit, body.ids)
+    active = [shown.experiment.id for shown, _ in page.rows if shown.state == RUNNING]
     notes = await health_queries.notes(session, active, now)
     times: dict[int, RunTimes] = {}
     if TIMES & set(body.columns):
-        ids = [shown.experiment.id for shown, _ in found.rows]
+        ids = [shown.experiment.id for shown, _ in page.rows]
         attempts = await trial_rows.attempt_times(session, ids)
         times = {i: run_times(attempts.get(i, []), now) for i in ids}
     return schemas.SearchAnswer(
-        total=found.total,
+        total=page.total,
         offset=body.offset,
         experiments=[
             schemas.row(shown, cells, now, times.get(shown.experiment.id), notes.get(shown.experiment.id))
-            for shown, cells in found.rows
+            for shown, cells in page.rows
         ],
-        unknown_columns=found.unknown,
+        unknown_columns=page.unknown,
     )
 
 

@@ -65,14 +65,14 @@ async def log_page(
     trial_id: RowId, asked: Annotated[PageQuery, Query()], _principal: Reader, session: Read, matchers: MatchersDep
 ) -> LogPage:
     row = await trial_rows.get(session, trial_id)
-    found = await page(session, matchers, row.task_id, asked.asked())
+    lines_page = await page(session, matchers, row.task_id, asked.asked())
     return LogPage(
-        lines=[line_of(line) for line in found.lines],
-        at_start=found.at_start,
-        at_end=found.at_end,
-        first_id=found.lines[0].id if found.lines else None,
-        last_id=found.lines[-1].id if found.lines else None,
-        scanned_to=found.scanned_to,
+        lines=[line_of(line) for line in lines_page.lines],
+        at_start=lines_page.at_start,
+        at_end=lines_page.at_end,
+        first_id=lines_page.lines[0].id if lines_page.lines else None,
+        last_id=lines_page.lines[-1].id if lines_page.lines else None,
+        scanned_to=lines_page.scanned_to,
     )
 
 

@@ -52,19 +52,19 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
     return Response(body_of, media_type="application/json")
 
 
-def _series(found: SelectedSeries) -> bytes:
-    points = found.points
+def _series(selected: SelectedSeries) -> bytes:
+    points = selected.points
     values = points.values.tolist()
     shown = {
-        "trialId": found.trial_id,
-        "group": found.group,
-        "name": found.name,
+        "trialId": selected.trial_id,
+        "group": selected.group,
+        "name": selected.name,
         "batches": points.batches.tolist(),
         "times": [time / MICROS for time in points.times],
         "epochs": _epochs(points),
         "values": values if math.isfinite(sum(values)) else outward(values),
-        "count": found.count,
-        "total": found.total,
+        "count": selected.count,
+        "total": selected.total,
     }
     return msgspec.json.encode(shown)
 

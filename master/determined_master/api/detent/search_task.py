@@ -83,14 +83,14 @@ class FailureBody(Wire):
 
 @router.get("")
 async def start(experiment_id: RowId, principal: SearchTask, search: TaskSearchDep) -> SearchStart:
-    found = await search.start(experiment_id, principal)
+    started = await search.start(experiment_id, principal)
     return SearchStart(
-        searcher=found.config["searcher"],
-        hyperparameters=found.config["hyperparameters"],
-        seed=found.config["reproducibility"]["experiment_seed"],
-        cursor=found.cursor,
-        snapshot=found.snapshot,
-        is_over=found.is_over,
+        searcher=started.config["searcher"],
+        hyperparameters=started.config["hyperparameters"],
+        seed=started.config["reproducibility"]["experiment_seed"],
+        cursor=started.cursor,
+        snapshot=started.snapshot,
+        is_over=started.is_over,
     )
 
 

@@ -86,12 +86,12 @@ async def curve(
     group: Annotated[str, Query()] = "validation",
 ) -> Curves:
     await experiment_rows.get(session, experiment_id)
-    found = []
+    curves = []
     for trial in await trial_rows.of_experiment(session, experiment_id):
         rows = await metric_rows.shown(session, [trial.id], [group])
         points = [Point(steps=row.steps, metrics=row.metrics) for row in rows if row.steps is not None]
-        found.append(Curve(id=trial.id, points=points))
-    return Curves(trials=found)
+        curves.append(Curve(id=trial.id, points=points))
+    return Curves(trials=curves)
 
 
 @router.get("/trials/{trial_id}/attempts")

@@ -113,8 +113,8 @@ async def _why(
     return WhyAnswer(waiting=count, first=await _shown(session, row, explanation), notes=notes)
 
 
-async def _shown(session: ReadSession, row: AllocationRow, found: Explanation) -> WaitExplanation:
-    names = await _names(session, [each.allocation_id for each in found.blockers])
+async def _shown(session: ReadSession, row: AllocationRow, explanation: Explanation) -> WaitExplanation:
+    names = await _names(session, [each.allocation_id for each in explanation.blockers])
     trial = await trial_rows.find_by_task(session, row.task_id)
     return WaitExplanation(
         allocation_id=row.id,
@@ -123,12 +123,12 @@ async def _shown(session: ReadSession, row: AllocationRow, found: Explanation) -
         pool=row.pool,
         slots=row.slots,
         priority=row.priority,
-        reason=found.reason or row.waiting,
-        ahead=found.ahead,
-        blockers=[_blocker(each, names) for each in found.blockers],
-        starts_in_seconds=found.starts_in_seconds,
-        unknown=found.unknown,
-        changes=await _changes(session, found.changes),
+        reason=explanation.reason or row.waiting,
+        ahead=explanation.ahead,
+        blockers=[_blocker(each, names) for each in explanation.blockers],
+        starts_in_seconds=explanation.starts_in_seconds,
+        unknown=explanation.unknown,
+        changes=await _changes(session, explanation.changes),
     )
 
 
@@ -137,17 +137,17 @@ def _blocker(found: Blocker, names: dict[str, str]) -> WaitBlocker:
     return WaitBlocker(allocation_id=found.allocation_id, name=name, why=found.why, seconds_left=found.seconds_left)
 
 
-async def _changes(session: ReadSession, found: Changes) -> StartingChanges:
+async def _changes(session: ReadSession, changes: Changes) -> StartingChanges:
     return StartingChanges(
-        slots=found.slots,
-        priority=found.priority,
-        max_slots=found.max_slots,
-        pools=list(found.pools),
-        agents=list(found.agents),
-        slot_ids=[AgentSlot(agent_id=agent, slot_id=slot) for agent, slot in found.slot_ids],
+        slots=changes.slots,
+        priority=changes.priority,
+        max_slots=changes.max_slots,
+        pools=list(changes.pools),
+        agents=list(changes.agents),
+        slot_ids=[AgentSlot(agent_id=agent, slot_id=slot) for agent, slot in changes.slot_ids],
         paused_jobs=[
             PausableJob(job_id=job_id, name=await _name_of_job(session, job_id))
-            for job_id in found.paused_jobs[:MAX_JOBS]
+            for job_id in changes.paused_jobs[:MAX_JOBS]
         ],
     )
 

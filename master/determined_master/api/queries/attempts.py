@@ -107,14 +107,14 @@ async def _places(session: ReadSession, trial: TrialRow, containers: Sequence[Co
     agents = {row.agent_id for row in containers}
     known = {name: agent for name in agents if (agent := await agent_rows.find(session, name))}
     kinds = {(slot.agent_id, slot.slot_id): slot.type for slot in await agent_rows.slots(session, agent_ids=agents)}
-    found = {}
+    places = {}
     for row in containers:
         agent = known.get(row.agent_id)
         runtime = agent.container_runtime if agent else ""
         kind = kinds.get((row.agent_id, row.slot_ids[0]), "cpu") if row.slot_ids else "cpu"
         image = "" if runtime in ("", "process") else str(images.get(kind) or "")
-        found[row.id] = _Place(runtime, image, agent.origin if agent else "", agent.hostname if agent else "")
-    return found
+        places[row.id] = _Place(runtime, image, agent.origin if agent else "", agent.hostname if agent else "")
+    return places
 
 
 def _match(row: LogPolicyMatchRow) -> PolicyMatch:

@@ -47,9 +47,9 @@ async def _summaries(session: ReadSession, rows: Sequence[ExperimentRow]) -> dic
     }
     columns = {f"{metric}.{statistic}": where for (metric, statistic), where in stored.items()}
     cells = await repository.cells(session, columns, [row.id for row in rows])
-    found: dict[int, dict[str, Any]] = {}
+    summaries: dict[int, dict[str, Any]] = {}
     for row in rows:
         of_it = {s: cells[row.id].get(f"{row.searcher_metric}.{s}") for s in STATISTICS}
         if any(value is not None for value in of_it.values()):
-            found[row.id] = {"validation_metrics": {row.searcher_metric: outward(of_it)}}
-    return found
+            summaries[row.id] = {"validation_metrics": {row.searcher_metric: outward(of_it)}}
+    return summaries

@@ -12,14 +12,14 @@ _GROUPS = {key: group for group, key in GROUP_KEYS.items()}
 
 def named(summaries: Iterable[dict[str, Any]]) -> list[NamedMetric]:
     """Merges the types over several trials; a metric of different types is a string, as within one trial."""
-    found: dict[tuple[str, str], NamedMetric] = {}
+    names: dict[tuple[str, str], NamedMetric] = {}
     for summary in summaries:
         for group, name, entry in _entries(summary):
-            metric = found.setdefault((group, name), NamedMetric(group=group, name=name, type=entry["type"], count=0))
+            metric = names.setdefault((group, name), NamedMetric(group=group, name=name, type=entry["type"], count=0))
             metric.count += entry.get("count", 0)
             if metric.type != entry["type"]:
                 metric.type = "string"
-    return [found[key] for key in sorted(found)]
+    return [names[key] for key in sorted(names)]
 
 
 def summarised(

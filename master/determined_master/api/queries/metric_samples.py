@@ -108,12 +108,12 @@ async def snapshot(session: ReadSession, experiment_id: int, name: Name, at: int
     question = Question(start=at - reach, end=at + reach, most=MAX_POINTS)
     trials = await trial_rows.of_experiment(session, experiment_id)
     curves = await _curves(session, [trial.id for trial in trials], [name], question)
-    found = []
+    samples = []
     for trial in trials:
         points = curves[trial.id][name]
         if len(points):
             nearest = min(range(len(points)), key=lambda i: (abs(points.batches[i] - at), i))
-            found.append(
+            samples.append(
                 SnapshotTrial(
                     trial_id=trial.id,
                     hparams=trial.hparams,
@@ -121,7 +121,7 @@ async def snapshot(session: ReadSession, experiment_id: int, name: Name, at: int
                     batches_processed=points.batches[nearest],
                 )
             )
-    return SnapshotPart(trials=found)
+    return SnapshotPart(trials=samples)
 
 
 class Samples:
@@ -170,13 +170,13 @@ async def _curves(
 
 
 def _together(curves: dict[str, Points]) -> list[DataPoint]:
-    found: dict[tuple[int, int], DataPoint] = {}
+    by_place: dict[tuple[int, int], DataPoint] = {}
     for name, points in curves.items():
         for steps, time, epoch, value in zip(points.batches, points.times, points.epochs, points.values, strict=True):
-            point = found.get((steps, time))
+            point = by_place.get((steps, time))
             if point is None:
                 epoch_or_none = epoch if epoch == epoch else None
-                point = found[steps, time] = DataPoint(batches=steps, time=from_micros(time), epoch=epoch_or_none)
+                point = by_place[steps, time] = DataPoint(batches=steps, time=from_micros(time), epoch=epoch_or_none)
                 point.values = {}
             point.values[name] = value
-    return [found[key] for key in sorted(found)]
+    return [by_place[key] for key in sorted(by_place)]

@@ -48,21 +48,21 @@ class Moment:
 
 def moments_of(history: History) -> list[Moment]:
     """Returns the marks by time."""
-    found = [Moment("created", history.created, "created"), *_moves(history), *_restarts(history)]
-    found += [
+    moments = [Moment("created", history.created, "created"), *_moves(history), *_restarts(history)]
+    moments += [
         Moment("checkpoint", each.time, f"checkpoint at step {each.steps}", each.run_id, each.steps)
         for each in history.saved
     ]
     if history.state.is_terminal and history.ended is not None:
         state = state_phrase(history.state)
         why = f": {history.reason.phrase}" if history.reason and history.reason.phrase != state else ""
-        found.append(Moment("ended", history.ended, f"{state}{why}"))
-    return sorted(found, key=lambda each: each.time)
+        moments.append(Moment("ended", history.ended, f"{state}{why}"))
+    return sorted(moments, key=lambda each: each.time)
 
 
 def on_curve(moments: Sequence[Moment]) -> list[TrialMark]:
     """Requires ``moments`` in the order of time."""
-    found = []
+    marks = []
     for at, each in enumerate(moments):
         if each.kind not in ("restart", "pause", "checkpoint"):
             continue
@@ -70,8 +70,8 @@ def on_curve(moments: Sequence[Moment]) -> list[TrialMark]:
         until = next(over, None) if each.kind == "pause" else None
         steps = each.steps or 0
         mark = TrialMark(kind=each.kind, time=each.time, until=until, steps=steps, run_id=each.run_id, text=each.text)
-        found.append(mark)
-    return found
+        marks.append(mark)
+    return marks
 
 
 def on_timeline(trial_id: int, moments: Sequence[Moment]) -> list[TimelineMark]:
@@ -82,27 +82,27 @@ def on_timeline(trial_id: int, moments: Sequence[Moment]) -> list[TimelineMark]:
 
 
 def _moves(history: History) -> list[Moment]:
-    found = []
+    moments = []
     for move in history.moves:
         one, _ = history.try_at(move.time)
         run_id = one.run_id if one else 0
         if move.to is TrialState.PAUSED:
             # The curve stops at the checkpoint that was saved on leaving.
             left = one.ended if one is not None and one.ended is not None and one.ended > move.time else move.time
-            found.append(Moment("pause", move.time, f"paused by {move.actor}", run_id, history.steps_at(left)))
+            moments.append(Moment("pause", move.time, f"paused by {move.actor}", run_id, history.steps_at(left)))
         elif move.to is TrialState.ACTIVE and move.start is TrialState.PAUSED:
             steps = history.steps_at(move.time)
-            found.append(Moment("activate", move.time, f"activated by {move.actor}", run_id, steps))
-    return found
+            moments.append(Moment("activate", move.time, f"activated by {move.actor}", run_id, steps))
+    return moments
 
 
 def _restarts(history: History) -> list[Moment]:
     """One mark per attempt that follows a failed attempt. Resuming after a pause is not a restart."""
-    found = []
+    moments = []
     for before, one in zip(history.tries, history.tries[1:], strict=False):
         if before.reason is None or before.reason.value in ("completed", "preempted", "killed"):
             continue
         words = before.failure or before.message.split("\n")[0] or before.reason.phrase
         text = f"restarted after attempt {before.run_id}: {words}"[:MAX_REASON_LENGTH]
-        found.append(Moment("restart", one.created, text, one.run_id, history.steps_at(one.created)))
-    return found
+        moments.append(Moment("restart", one.created, text, one.run_id, history.steps_at(one.created)))
+    return moments

@@ -31,18 +31,18 @@ def segments_of(history: History, now: datetime) -> list[TimelineSegment]:
     """Returns ascending segments without gaps and overlaps, whatever the clocks said."""
     now = max(now, history.created)
     times = sorted({t for t in history.moments if history.created <= t <= now} | {history.created})
-    found: list[TimelineSegment] = []
+    segments: list[TimelineSegment] = []
     for start, end in pairwise([*times, None]):
         assert start is not None
         run_id, kind, reason = _doing(history, start)
-        last = found[-1] if found else None
+        last = segments[-1] if segments else None
         if last is not None and (last.run_id, last.kind, last.reason) == (run_id, kind, reason):
             last.to = end
         else:
-            found.append(
+            segments.append(
                 TimelineSegment(trial_id=history.trial_id, run_id=run_id, kind=kind, from_=start, to=end, reason=reason)
             )
-    return found
+    return segments
 
 
 def _doing(history: History, at: datetime) -> tuple[int, SegmentKind, str]:

@@ -65,18 +65,18 @@ async def workloads(
 
     ``groups``: reports of a group of one's own are no workloads unless its name is given.
     """
-    found: list[tuple[int, int, schemas.WorkloadContainer]] = []
+    containers: list[tuple[int, int, schemas.WorkloadContainer]] = []
     for metric in await metric_rows.shown(session, [row.id], groups or OF_WORKLOADS):
         shown = schemas.metrics_workload(metric, batches=batches)
         if metric.group == "validation":
-            found.append((metric.steps or 0, 0, schemas.WorkloadContainer(validation=shown)))
+            containers.append((metric.steps or 0, 0, schemas.WorkloadContainer(validation=shown)))
         else:
-            found.append((metric.steps or 0, 2, schemas.WorkloadContainer(training=shown)))
+            containers.append((metric.steps or 0, 2, schemas.WorkloadContainer(training=shown)))
     for checkpoint in await checkpoint_rows.of_tasks(session, [row.task_id]):
         shown_checkpoint = schemas.checkpoint_workload(checkpoint)
-        found.append((checkpoint.steps_completed, 1, schemas.WorkloadContainer(checkpoint=shown_checkpoint)))
-    found.sort(key=lambda item: item[:2])
-    return [container for _, _, container in found]
+        containers.append((checkpoint.steps_completed, 1, schemas.WorkloadContainer(checkpoint=shown_checkpoint)))
+    containers.sort(key=lambda item: item[:2])
+    return [container for _, _, container in containers]
 
 
 def _best(checkpoints: Sequence[CheckpointRow], validation: MetricRow | None) -> CheckpointRow | None:

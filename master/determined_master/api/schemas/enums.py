@@ -45,7 +45,7 @@ def checkpoint_state(value: CheckpointState) -> str:
 
 def states(values: Iterable[str], kind: type[E]) -> list[E]:
     """Parses states. Raises BadRequest for an unknown one. Displayed states of a live experiment mean ACTIVE."""
-    found: list[E] = []
+    members: list[E] = []
     for value in values:
         word = value.removeprefix("STATE_")
         if word in PROGRESS and "ACTIVE" in kind.__members__:
@@ -54,8 +54,8 @@ def states(values: Iterable[str], kind: type[E]) -> list[E]:
             continue
         if word not in kind.__members__:
             raise BadRequest(f"unknown state: {value}; valid states: {', '.join(kind.__members__)}")
-        found.append(kind[word])
-    return found
+        members.append(kind[word])
+    return members
 
 
 def is_descending(order_by: str | None) -> bool:

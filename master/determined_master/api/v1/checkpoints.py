@@ -183,13 +183,13 @@ async def _places(
     database: Database, authorization: Authorization, uuids: list[str], user: Principal
 ) -> dict[str, dict[str, Any] | None]:
     """Returns the storage of each checkpoint; None if its trial is gone, then no file is touched."""
-    found: dict[str, dict[str, Any] | None] = {}
+    places: dict[str, dict[str, Any] | None] = {}
     async with database.read() as session:
         for uuid in uuids:
             row = await repository.get(session, uuid)
             await trial_checkpoints.check_delete(session, authorization, row, user)
-            found[uuid] = await backend_repository.storage_of(session, uuid)
-    return found
+            places[uuid] = await backend_repository.storage_of(session, uuid)
+    return places
 
 
 def _order(experiment: ExperimentRow, sort_by: str, metric: str, order_by: str) -> Order:
@@ -217,12 +217,12 @@ async def _list(
     total = await repository.count(session, whose, wanted)
     window = Window.of(offset, limit, total)
     most = None if window.limit is None else min(window.limit, total)
-    found = await repository.sorted_page(session, whose, wanted, order, offset=window.offset, limit=most)
-    reports = await metric_rows.at_steps(session, {(trial.id, row.steps_completed) for row, trial in found})
+    rows = await repository.sorted_page(session, whose, wanted, order, offset=window.offset, limit=most)
+    reports = await metric_rows.at_steps(session, {(trial.id, row.steps_completed) for row, trial in rows})
     config = await experiment_queries.masked_data(experiment)
     shown = [
         schemas.checkpoint(row, trial, experiment, reports.get((trial.id, row.steps_completed), []), config)
-        for row, trial in found
+        for row, trial in rows
     ]
     return schemas.CheckpointsAnswer(checkpoints=shown, pagination=window.pagination(total, len(shown), limit))
 

@@ -126,12 +126,12 @@ async def _archive(session: Read, blobs: Blobs, experiment_id: int) -> Path | No
 
 def _content(archive: Path | None, path: str, most: int | None) -> tuple[bytes, int]:
     try:
-        found = None if archive is None else read(archive, path, most)
+        content = None if archive is None else read(archive, path, most)
     except ContextError as error:
         raise BadRequest(str(error)) from None
-    if found is None:
+    if content is None:
         raise NotFound(f"the context has no file {path[:200]!r}")
-    return found
+    return content
 
 
 def _tree_json(archive: Path) -> str:

@@ -150,14 +150,14 @@ async def _shown(
 
 
 async def _fields(database: DatabaseDep, task_id: str, follow: bool) -> AsyncIterator[dict[str, Any]]:
-    async for found in fields(database, task_id, follow=follow):
+    async for fields_of_line in fields(database, task_id, follow=follow):
         yield {
-            "allocationIds": found["allocation_id"],
-            "agentIds": found["agent_id"],
-            "containerIds": found["container_id"],
-            "rankIds": found["rank_id"],
-            "sources": found["source"],
-            "stdtypes": found["stdtype"],
+            "allocationIds": fields_of_line["allocation_id"],
+            "agentIds": fields_of_line["agent_id"],
+            "containerIds": fields_of_line["container_id"],
+            "rankIds": fields_of_line["rank_id"],
+            "sources": fields_of_line["source"],
+            "stdtypes": fields_of_line["stdtype"],
         }
 
 

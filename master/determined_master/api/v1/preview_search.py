@@ -46,14 +46,14 @@ class PreviewAnswer(Wire):
 
 @router.post("/preview-hp-search")
 async def preview_search(body: PreviewBody, _user: User, creator: CreatorDep) -> PreviewAnswer:
-    found = await creator.check(json.dumps({"entrypoint": "preview", **body.config}))
-    if found.config is None:
-        raise InvalidConfig(found.checked)
-    searcher: dict[str, Any] = found.config["searcher"]
+    result = await creator.check(json.dumps({"entrypoint": "preview", **body.config}))
+    if result.config is None:
+        raise InvalidConfig(result.checked)
+    searcher: dict[str, Any] = result.config["searcher"]
     has_length = searcher["name"] in HALVING or searcher.get("max_length") is not None
     unit = training_time(searcher).unit if has_length else None
     trials = [
         PreviewTrials(count=number, unit=PreviewUnit(name=unit, value=length, max_length=length is None))
-        for number, length in planned_lengths(found.config)
+        for number, length in planned_lengths(result.config)
     ]
     return PreviewAnswer(summary=PreviewSummary(config=searcher, trials=trials))

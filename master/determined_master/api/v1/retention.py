@@ -42,15 +42,15 @@ async def preview(
     shown: list[dict[str, Any]] = []
     for some in batched(chosen, _BATCH):
         reports = await metric_rows.validations_at(session, {(each.trial_id, each.steps) for each in some})
-        for each in some:
-            row = await repository.get(session, each.uuid)
-            validation = reports.get((each.trial_id, each.steps))
+        for checkpoint in some:
+            row = await repository.get(session, checkpoint.uuid)
+            validation = reports.get((checkpoint.trial_id, checkpoint.steps))
             shown.append(
                 {
-                    "TrialID": each.trial_id,
-                    "StepsCompleted": each.steps,
+                    "TrialID": checkpoint.trial_id,
+                    "StepsCompleted": checkpoint.steps,
                     "State": checkpoint_state(row.state).removeprefix("STATE_"),
-                    "UUID": each.uuid,
+                    "UUID": checkpoint.uuid,
                     "Resources": row.resources,
                     "ReportTime": rfc3339(row.report_time),
                     "ValidationMetrics": validation.metrics if validation else None,

@@ -91,13 +91,13 @@ async def get_workloads(
     check_member("metricType", metric_type, _TYPES)
     check_member("filter", only, _KINDS)
     groups = [group] if group else _TYPES[metric_type]
-    found = await trial_queries.workloads(session, row, groups=groups, batches=batches)
-    found = [w for w in found if any(getattr(w, kind) for kind in _KINDS[only])]
+    workloads = await trial_queries.workloads(session, row, groups=groups, batches=batches)
+    workloads = [w for w in workloads if any(getattr(w, kind) for kind in _KINDS[only])]
     if without_deleted:
-        found = [w for w in found if w.checkpoint is None or w.checkpoint.state != "STATE_DELETED"]
+        workloads = [w for w in workloads if w.checkpoint is None or w.checkpoint.state != "STATE_DELETED"]
     if is_descending(order_by):
-        found.reverse()
-    shown, pagination = page(found, offset, limit)
+        workloads.reverse()
+    shown, pagination = page(workloads, offset, limit)
     return schemas.WorkloadsAnswer(workloads=shown, pagination=pagination)
 
 

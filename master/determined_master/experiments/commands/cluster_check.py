@@ -24,19 +24,19 @@ async def findings(
     session: ReadSession, config: Mapping[str, Any], settings: Settings, managers: ResourceManagers
 ) -> list[Finding]:
     """Returns an error for each object that this cluster does not have. ``config``: the effective configuration."""
-    found = []
+    problems = []
     pool = config["resources"]["resource_pool"]
     if pool and pool not in settings.pools:
-        found.append(Finding(CODE, ("resources", "resource_pool"), *unknown(pool, settings.pools)))
+        problems.append(Finding(CODE, ("resources", "resource_pool"), *unknown(pool, settings.pools)))
     else:
-        found += await _size(session, config, settings, managers)
-    found += await _project(session, config["workspace"], config["project"])
+        problems += await _size(session, config, settings, managers)
+    problems += await _project(session, config["workspace"], config["project"])
     searcher = config["searcher"]
     if source := searcher.get("source_trial_id"):
-        found += await _trial(session, source)
+        problems += await _trial(session, source)
     elif uuid := searcher.get("source_checkpoint_uuid"):
-        found += await _checkpoint(session, uuid)
-    return found
+        problems += await _checkpoint(session, uuid)
+    return problems
 
 
 async def _project(session: ReadSession, workspace: str, project: str) -> list[Finding]:

@@ -120,15 +120,15 @@ class Continuer:
             )
         submission = Submission(override, f"override of experiment {row.id}", parent_id=row.id)
         submission = await self._creator.unmasked(submission, principal)
-        found = await self._creator.check(submission.config, submission.config_name, [row.config])
-        if found.config is not None:
-            fixed = list(_fixed_findings(row.config, found.config))
-            found = with_findings(found, submission.config, fixed) if fixed else found
-        if found.config is None:
-            raise InvalidConfig(found.checked)
-        fill_in(found.config, self._settings)
-        await self._creator.check_environment(submission, found, found.config)
-        return found.config
+        result = await self._creator.check(submission.config, submission.config_name, [row.config])
+        if result.config is not None:
+            fixed = list(_fixed_findings(row.config, result.config))
+            result = with_findings(result, submission.config, fixed) if fixed else result
+        if result.config is None:
+            raise InvalidConfig(result.checked)
+        fill_in(result.config, self._settings)
+        await self._creator.check_environment(submission, result, result.config)
+        return result.config
 
     async def _continuable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
         row = await repository.get(session, experiment_id)
@@ -222,15 +222,15 @@ class Continuer:
 def _fixed_findings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Finding]:
     """Returns an error for each setting that must stay when an experiment is continued."""
     hint = "fork the experiment"
-    found = [
+    problems = [
         Finding(FIXED_CODE, path, f'"{".".join(path)}" cannot change when an experiment is continued', hint, "key")
         for path in _FIXED
         if _value(old, path) != _value(new, path)
     ]
     if _place(old) != _place(new):
         message = "the checkpoint storage cannot change when an experiment is continued: its checkpoints are there"
-        found.append(Finding(FIXED_CODE, ("checkpoint_storage",), message, hint, "key"))
-    return found
+        problems.append(Finding(FIXED_CODE, ("checkpoint_storage",), message, hint, "key"))
+    return problems
 
 
 def _value(config: Mapping[str, Any], path: Sequence[str]) -> object:
@@ -251,13 +251,13 @@ def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str
     >>> changed_settings({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 1, "c": 4}, "d": 3})
     ['a.c']
     """
-    found: list[str] = []
+    names: list[str] = []
     for key in sorted({*old, *new}):
         before, after = old.get(key), new.get(key)
         if before == after:
             continue
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += changed_settings(before, after, f"{prefix}{key}.")
+            names += changed_settings(before, after, f"{prefix}{key}.")
         else:
-            found.append(f"{prefix}{key}")
-    return found
+            names.append(f"{prefix}{key}")
+    return names

@@ -150,16 +150,16 @@ class Creator:
         if submission.unmanaged:
             raise BadRequest("unmanaged experiments are not supported yet")
         submission = await self.unmasked(submission, principal)
-        found = await self._check_submission(submission)
-        if found.config is None:
-            raise InvalidConfig(found.checked)
-        config = found.config
+        result = await self._check_submission(submission)
+        if result.config is None:
+            raise InvalidConfig(result.checked)
+        config = result.config
         if not config.get("entrypoint"):
             raise BadRequest("the configuration has no entrypoint")
         fill_in(config, self._settings)
         await self._check_account(config, principal)
         await self._check_parent(submission)
-        await self.check_environment(submission, found, config)
+        await self.check_environment(submission, result, config)
         if submission.validate_only:
             return self._row(submission, config, principal, None, 0)
         async with self._database.write() as session:
@@ -179,7 +179,7 @@ class Creator:
                 max_slots=resources["max_slots"],
             )
             await self._start_search(session, row)
-            notes = _warnings_of_projects(found.checked, without=submission.project_id is not None)
+            notes = _warnings_of_projects(result.checked, without=submission.project_id is not None)
             await self._note(session, row, [*submission.context_notes, *notes])
             await events.record(
                 session,

@@ -123,14 +123,14 @@ class QueueUpdates:
         principal: Principal,
     ) -> None:
         for kind in ("experiment", "task"):
-            found: list[tuple[str, object, Mapping[str, Any]]] = []
+            entries: list[tuple[str, object, Mapping[str, Any]]] = []
             for each in done:
                 row = experiments.get(each.job_id)
                 if (row is not None) == (kind == "experiment"):
                     id_ = row.id if row is not None else (await tasks.of_job(session, each.job_id))[0]
-                    found.append(("changed", id_, {"fields": list(each.fields)}))
+                    entries.append(("changed", id_, {"fields": list(each.fields)}))
             actor = principal.username
-            await events.record_all(session, self.clock, actor=actor, target_type=kind, rows=found)
+            await events.record_all(session, self.clock, actor=actor, target_type=kind, rows=entries)
 
 
 def _raise_all(problems: Sequence[ApiError]) -> None:

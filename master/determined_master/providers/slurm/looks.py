@@ -113,10 +113,10 @@ class Looks:
 
 
 def _answer(waiting: Iterable[asyncio.Future[Look]], answer: Look | SlurmError) -> None:
-    for each in waiting:
-        if each.done():
+    for future in waiting:
+        if future.done():
             continue
         if isinstance(answer, Look):
-            each.set_result(answer)
+            future.set_result(answer)
         else:
-            each.set_exception(answer)
+            future.set_exception(answer)

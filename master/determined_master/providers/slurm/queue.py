@@ -99,15 +99,15 @@ class SlurmJob:
 
 def parse(output: bytes, prefix: str) -> list[SlurmJob]:
     """Returns the jobs whose comment begins with ``prefix``. Widths count bytes, as Slurm does."""
-    found = []
+    jobs = []
     for line in output.split(b"\n"):
         values, place = {}, 0
         for name, width in COLUMNS:
             values[name] = line[place : place + width].decode(errors="replace").strip()
             place += width
         if values["Comment"].startswith(prefix) and values["JobID"]:
-            found.append(_job(values))
-    return found
+            jobs.append(_job(values))
+    return jobs
 
 
 def newest_of(jobs: Iterable[SlurmJob]) -> dict[str, SlurmJob]:

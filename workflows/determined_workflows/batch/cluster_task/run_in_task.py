@@ -70,7 +70,7 @@ def variables(
 
     ``folder``: of the project in this task.
     """
-    found = {
+    values = {
         **job["environment"],
         **job["variables"],
         "source_dir": folder,
@@ -83,9 +83,9 @@ def variables(
     }
     if job["is_distributed"]:
         port = environ.get(environment.C10D_PORT, "")
-        found.update(MASTER_ADDR=facts.chief, MASTER_ADDRESS=facts.chief, MASTER_PORT=port, PORT=port)
-        found.update(WORLD_SIZE=str(facts.nodes), NODE_RANK=str(facts.rank))
-    return found
+        values.update(MASTER_ADDR=facts.chief, MASTER_ADDRESS=facts.chief, MASTER_PORT=port, PORT=port)
+        values.update(WORLD_SIZE=str(facts.nodes), NODE_RANK=str(facts.rank))
+    return values
 
 
 def scratch(wanted: str, folder: str) -> str:

@@ -48,12 +48,12 @@ def address(node: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return socket.gethostname()
     words = done.stdout.decode(errors="replace").split()
-    found = next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), "")
+    address_found = next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), "")
     try:
-        socket.getaddrinfo(found, None)
+        socket.getaddrinfo(address_found, None)
     except OSError:
         return socket.gethostname()
-    return found or socket.gethostname()
+    return address_found or socket.gethostname()
 
 
 def main() -> int:

@@ -41,8 +41,8 @@ def run(script: Path | str, arguments: list[str], compose: Callable[[App], None]
     The configurations that the modules of the script register are then known, as they are in a real run. Raises Invalid
     if the script fails before, or has no function with the decorator.
     """
-    found: list[App] = []
-    _replace_decorator(found, compose)
+    apps: list[App] = []
+    _replace_decorator(apps, compose)
     module = types.ModuleType("__main__")
     file = None
     try:
@@ -68,13 +68,11 @@ def run(script: Path | str, arguments: list[str], compose: Callable[[App], None]
         raise
     except (Exception, KeyboardInterrupt) as error:
         raise Invalid(_failure(error, file)) from None
-    if len(found) != 1:
-        names = ", ".join(app.function.__name__ for app in found)
-        what = (
-            f"it has several functions with @hydra.main and calls none: {names}" if found else "it has no @hydra.main"
-        )
+    if len(apps) != 1:
+        names = ", ".join(app.function.__name__ for app in apps)
+        what = f"it has several functions with @hydra.main and calls none: {names}" if apps else "it has no @hydra.main"
         raise Invalid(Problem(what, hint="name the script that `python SCRIPT` starts", file=str(file)))
-    compose(found[0])
+    compose(apps[0])
 
 
 def _replace_decorator(found: list[App], compose: Callable[[App], None]) -> None:
@@ -167,13 +165,13 @@ def declared(script: Path) -> list[tuple[str | None, str | None]]:
         tree = ast.parse(script.read_bytes())
     except (SyntaxError, ValueError, OSError):
         return []
-    found = []
+    fields = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
                 if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in ("hydra.main", "main"):
-                    found.append((_text(decorator, "config_path"), _text(decorator, "config_name")))
-    return found
+                    fields.append((_text(decorator, "config_path"), _text(decorator, "config_name")))
+    return fields
 
 
 def _text(decorator: ast.Call, name: str) -> str | None:

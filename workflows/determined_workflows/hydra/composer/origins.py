@@ -49,29 +49,29 @@ class Origins:
 
     def by_key(self) -> dict[Key, str]:
         """Returns the origin of each value of the last composition; a list is one value."""
-        found = {path: source.origin(path, schema) for path, (source, schema) in self._by_key.items()}
+        origins = {path: source.origin(path, schema) for path, (source, schema) in self._by_key.items()}
         for override in self._overrides:
             if override.is_delete():
                 continue
             key = tuple(override.key_or_group.split("."))
-            for path in [each for each in found if each[: len(key)] == key]:
-                del found[path]
-            found[key] = f"override {secrets.without_in_override(override.input_line)}"
-        return found
+            for path in [each for each in origins if each[: len(key)] == key]:
+                del origins[path]
+            origins[key] = f"override {secrets.without_in_override(override.input_line)}"
+        return origins
 
     def launcher_keys(self) -> dict[str, str]:
         """Returns the keys of ``hydra.launcher`` that the last composition sets beyond the launcher's own defaults.
 
         The value says what sets a key: ``CONFIGURATION`` or ``OVERRIDE``; an override may delete it.
         """
-        found = dict.fromkeys(self._launcher_keys, CONFIGURATION)
+        keys = dict.fromkeys(self._launcher_keys, CONFIGURATION)
         for override in self._overrides:
             key = tuple(override.key_or_group.split("."))
             if key == LAUNCHER and isinstance(override.value(), dict):
-                found |= {str(name): OVERRIDE for name in override.value()}
+                keys |= {str(name): OVERRIDE for name in override.value()}
             elif key[:2] == LAUNCHER and len(key) > len(LAUNCHER):
-                found[key[2]] = OVERRIDE
-        return found
+                keys[key[2]] = OVERRIDE
+        return keys
 
     def _add(self, default: Any, result: Any) -> None:  # noqa: ANN401  # Hydra's
         package = default.package if default.package is not None else result.header["package"]

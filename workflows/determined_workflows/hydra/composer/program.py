@@ -100,13 +100,13 @@ def _composed_in_its_mode(
     return True, _composed(hydra, config_name, [*overrides, f"hydra.mode={MULTIRUN}"], is_sweep=True)
 
 
-def _hydra(found: app.App, arguments: list[str]) -> tuple[Any, str | None, Any]:
+def _hydra(application: app.App, arguments: list[str]) -> tuple[Any, str | None, Any]:
     from hydra._internal import utils
     from hydra._internal.hydra import Hydra
 
     args = utils.get_args_parser().parse_args(arguments)
-    file, module = utils.detect_calling_file_or_module_from_task_function(found.function)
-    config_path = args.config_path if args.config_path is not None else found.config_path
+    file, module = utils.detect_calling_file_or_module_from_task_function(application.function)
+    config_path = args.config_path if args.config_path is not None else application.config_path
     search_path = utils.create_automatic_config_search_path(file, module, config_path)
     if args.config_dir is not None:
         from hydra.core.config_search_path import SearchPathQuery
@@ -116,7 +116,7 @@ def _hydra(found: app.App, arguments: list[str]) -> tuple[Any, str | None, Any]:
         path = f"file://{os.path.abspath(args.config_dir)}"
         search_path.prepend(provider="command-line", path=path, anchor=SearchPathQuery(provider="schema"))
     hydra = Hydra.create_main_hydra2(utils.detect_task_name(file, module), search_path)
-    return hydra, args.config_name if args.config_name is not None else found.config_name, args
+    return hydra, args.config_name if args.config_name is not None else application.config_name, args
 
 
 def _composed(hydra: Any, config_name: str | None, overrides: list[str], *, is_sweep: bool) -> Any:  # noqa: ANN401  # Hydra's

@@ -35,14 +35,14 @@ def jobs(hydra: Any, config: Any, limit: int) -> list[list[str]]:  # noqa: ANN40
     from hydra.types import HydraContext
     from omegaconf import read_write
 
-    found: list[list[str]] = []
+    all_overrides: list[list[str]] = []
 
     class Recorder:
         """A launcher that keeps the overrides and runs nothing."""
 
         def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
-            found.extend(list(each) for each in job_overrides)
-            _check(len(found), limit)
+            all_overrides.extend(list(each) for each in job_overrides)
+            _check(len(all_overrides), limit)
             returns = [JobReturn(status=JobStatus.COMPLETED) for _ in job_overrides]
             for each in returns:
                 each._return_value = _NoResult()  # noqa: SLF001
@@ -70,7 +70,7 @@ def jobs(hydra: Any, config: Any, limit: int) -> list[list[str]]:  # noqa: ANN40
                     "start it with `python SCRIPT --multirun hydra/launcher=det`, which waits for results",
                 )
             ) from None
-    return found
+    return all_overrides
 
 
 def _no_task(_: object) -> None:

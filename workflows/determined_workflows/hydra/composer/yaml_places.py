@@ -11,27 +11,27 @@ from typing import Any
 def _keys(file: str) -> dict[tuple[str, ...], tuple[int, int]]:
     import yaml  # the program also starts where Hydra, which brings it, is missing
 
-    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    places: dict[tuple[str, ...], tuple[int, int]] = {}
     try:
         root = yaml.compose(
             Path(file).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         )
     except (OSError, ValueError, yaml.YAMLError):
-        return found
+        return places
     pending: list[tuple[tuple[str, ...], yaml.Node | None]] = [((), root)]
     while pending:
         above, node = pending.pop()
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 path = (*above, *str(key.value).split("."))
-                found[path] = _place(key)
+                places[path] = _place(key)
                 pending.append((path, value))
         elif isinstance(node, yaml.SequenceNode) and above == ("defaults",):
             pairs = (pair for entry in node.value if isinstance(entry, yaml.MappingNode) for pair in entry.value)
             for key, value in pairs:
                 group = str(key.value).replace("override ", "").replace("optional ", "").strip(" /")
-                found[f"defaults:{group.partition('@')[0]}={value.value}",] = _place(key)
-    return found
+                places[f"defaults:{group.partition('@')[0]}={value.value}",] = _place(key)
+    return places
 
 
 def _place(node: Any) -> tuple[int, int]:  # noqa: ANN401  # a node of YAML

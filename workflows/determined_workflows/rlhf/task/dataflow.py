@@ -196,13 +196,13 @@ def _names(neighbours: Neighbours) -> list[str]:
 
 
 def _ancestors(after: Mapping[str, set[str]], name: str) -> set[str]:
-    found: set[str] = set()
+    ancestors: set[str] = set()
     waiting = [name]
     while waiting:
-        new = after[waiting.pop()] - found
-        found |= new
+        new = after[waiting.pop()] - ancestors
+        ancestors |= new
         waiting += new
-    return found
+    return ancestors
 
 
 def _levels(after: Mapping[str, set[str]]) -> list[list[str]]:

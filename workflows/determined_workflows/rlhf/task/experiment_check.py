@@ -120,7 +120,7 @@ def notes(scheduling: ExperimentScheduling, config: Workers, with_effect: Contai
 
     ``with_effect``: resources that do have one where the experiment runs.
     """
-    found = []
+    sentences = []
     given = [
         name
         for name in WITHOUT_EFFECT
@@ -129,22 +129,22 @@ def notes(scheduling: ExperimentScheduling, config: Workers, with_effect: Contai
     ]
     given += ["controller_image"] if scheduling.controller_image else []
     if given:
-        found.append(f"{', '.join(given)} of the scheduling have no effect: the pool and its agents decide")
+        sentences.append(f"{', '.join(given)} of the scheduling have no effect: the pool and its agents decide")
     streams: list[Any] = [worker.stream for worker in config.data_worker]
     streams += [worker.stream for worker in config.model_worker]
     methods = {stream.serialization_method for stream in streams}
     pickled = sorted(method for method in methods if SAFE_METHODS[method] != method)
     if pickled:
         safe = sorted({SAFE_METHODS[method] for method in pickled})
-        found.append(f"streams use {', '.join(safe)} instead of {', '.join(pickled)}: nothing is pickled")
+        sentences.append(f"streams use {', '.join(safe)} instead of {', '.join(pickled)}: nothing is pickled")
     seeds = sorted({worker.seed for worker in config.data_worker})
     if len(seeds) > 1:
-        found.append(f"the data workers have seeds {', '.join(map(str, seeds))}: with one, each item is read once")
+        sentences.append(f"the data workers have seeds {', '.join(map(str, seeds))}: with one, each item is read once")
     called = {model for needs in config.master_worker[0].leveled_exec_funcs.needs.values() for model in needs.models}
     idle = [model for model in replicas_of(config) if model not in called]
     if idle:
-        found.append(f"no function of the dataflow calls {', '.join(idle)}")
-    return found
+        sentences.append(f"no function of the dataflow calls {', '.join(idle)}")
+    return sentences
 
 
 def replicas_of(config: Workers) -> dict[str, list[ModelWorker]]:
@@ -232,13 +232,13 @@ def _slots_of_replicas(scheduling: ExperimentScheduling, config: Workers) -> Ite
 
 
 def _unregistered(where: str, registry: Registry[Any], parts: Iterable[Any]) -> list[str]:
-    found = []
+    problems = []
     for part in parts:
         try:
             registry.get(part.type_)
         except UnknownName as error:
-            found.append(f"{where}: {error}")
-    return found
+            problems.append(f"{where}: {error}")
+    return problems
 
 
 def _missing_handles(model: str, worker: ModelWorker, dataflow: Dataflow) -> Iterable[str]:

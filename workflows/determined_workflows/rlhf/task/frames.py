@@ -52,16 +52,16 @@ def decode(header: bytes | memoryview, buffers: Sequence[Any]) -> NamedArray | N
     try:
         node = json.loads(bytes(header))
         reader = _Reader(buffers)
-        found = reader.read(node, 0)
+        decoded = reader.read(node, 0)
     except FrameError:
         raise
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError, RuntimeError) as error:
         raise FrameError(f"damaged frames: {type(error).__name__}: {error}"[:500]) from error
     if reader.used != len(buffers):
         raise FrameError(f"{len(buffers)} buffers for {reader.used} arrays")
-    if not (found is None or isinstance(found, NamedArray)):
+    if not (decoded is None or isinstance(decoded, NamedArray)):
         raise FrameError("the header is no NamedArray")
-    return found
+    return decoded
 
 
 def _node(x: Any, name: str, buffers: list[Any], is_packed: Callable[[str], bool]) -> Any:  # noqa: ANN401

@@ -112,13 +112,13 @@ def _arguments(function: Function) -> dict[str, tuple[type, str]]:
         parameters = inspect.signature(function, eval_str=True).parameters
     except (NameError, TypeError, ValueError, SyntaxError) as error:
         raise DataflowError(f"the annotations of the function {where} cannot be read: {error}") from error
-    found: dict[str, tuple[type, str]] = {}
+    arguments: dict[str, tuple[type, str]] = {}
     for parameter in parameters.values():
         hint = parameter.annotation
         if hint is Commands:
-            found[parameter.name] = (Commands, "")
+            arguments[parameter.name] = (Commands, "")
         elif isinstance(hint, types.GenericAlias) and hint.__origin__ in QUERIES:
-            found[parameter.name] = (hint.__origin__, hint.__args__[0])
+            arguments[parameter.name] = (hint.__origin__, hint.__args__[0])
         elif parameter.default is inspect.Parameter.empty and parameter.kind not in (
             inspect.Parameter.VAR_POSITIONAL,
             inspect.Parameter.VAR_KEYWORD,
@@ -127,4 +127,4 @@ def _arguments(function: Function) -> dict[str, tuple[type, str]]:
                 f"the parameter {parameter.name!r} of the function {where} is no query: annotate it as Commands, "
                 "ModelQuery['model'], DataQuery['name'] or RawDataQuery['name']"
             )
-    return found
+    return arguments

@@ -61,13 +61,13 @@ class SetCheckpoint:
         """
         if self._context.info is not None:
             return self._context.info.latest_checkpoint
-        found = self._local_latest() if self._mode in ("auto", "resume") else None
-        found = self._context.distributed.broadcast(found)
-        if found is None and self._mode == "resume":
+        checkpoint = self._local_latest() if self._mode in ("auto", "resume") else None
+        checkpoint = self._context.distributed.broadcast(checkpoint)
+        if checkpoint is None and self._mode == "resume":
             raise NothingToResume(
                 f"the recover mode is resume, and {self._folder or 'this run'} has no checkpoint: use auto, or disabled"
             )
-        return found if found is None else str(found)
+        return checkpoint if checkpoint is None else str(checkpoint)
 
     @contextlib.contextmanager
     def restored(self, uuid: str) -> Iterator[Path]:

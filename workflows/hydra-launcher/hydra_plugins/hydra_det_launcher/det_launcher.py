@@ -70,13 +70,13 @@ class DetLauncher(Launcher):
             log.info("\t#%d : %s", number, " ".join(filter_overrides(overrides)))
         configs = [self._job_config(each, number) for number, each in enumerate(job_overrides, initial_job_idx)]
         try:
-            found = self._composition(job_overrides, configs, initial_job_idx)
+            composition = self._composition(job_overrides, configs, initial_job_idx)
             keys = {key: value for key, value in self._keys.items() if key not in _OWN_KEYS}
             for warning in launcher_settings.warnings(keys):
                 log.warning(warning)
             prepared = submission.prepare(
-                found,
-                project.find(found),
+                composition,
+                project.find(composition),
                 launcher_settings.read(keys),
                 [f"{key}={json.dumps(value)}" for key, value in self._keys["config"].items()],
                 is_checked=False,
@@ -87,11 +87,11 @@ class DetLauncher(Launcher):
                 experiment_id, left_out = submission.submit(session, prepared)
                 for reason in left_out:
                     log.warning("left out: %s", reason)
-                log.info("experiment %d: %d jobs", experiment_id, len(found.jobs))
+                log.info("experiment %d: %d jobs", experiment_id, len(composition.jobs))
                 self._write_jobs(experiment_id, job_overrides, initial_job_idx)
-                record = Record("det", len(found.jobs), session.master, experiment_id, first_job=initial_job_idx)
+                record = Record("det", len(composition.jobs), session.master, experiment_id, first_job=initial_job_idx)
                 self._keep(record)
-                outcomes = wait(session, experiment_id, len(found.jobs), is_fail_fast=self._keys["fail_fast"])
+                outcomes = wait(session, experiment_id, len(composition.jobs), is_fail_fast=self._keys["fail_fast"])
         except DeterminedError as error:
             raise NotLaunched(error.message) from None
         return [
