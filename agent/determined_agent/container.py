@@ -63,7 +63,8 @@ class Container:
             shipper: sends its output.
             on_change: called after each change; True if somebody waits for it.
             send_reports: sends the reports that the task left when it ended.
-            may_report: returns when an end that nobody asked for may be reported; default: at once.
+            may_report: waits before the end of a container that nobody stopped is reported, because the end of the
+                agent's Slurm job may be its cause; default: it is reported at once.
             mask: replaces in a line of the task what others must not read.
         """
         self.container_id = folder.path.name
@@ -161,7 +162,8 @@ class Container:
         self._move(ContainerState.TERMINATED, is_urgent=True)
 
     def _record_exit(self, ended: ContainerExit) -> None:
-        """Writes the end into the log and into the record. Blocking: a task may have filled the folder of its log."""
+        """Writes the end into the log and into the record. Blocking: it looks through the files that the
+        task left, and a task may have filled the disk of its log."""
         try:
             left = self._left_files()
             if left:
@@ -177,7 +179,8 @@ class Container:
             logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
 
     def _left_files(self) -> str:
-        """Returns what is said of files in the working folder; empty where no process was started."""
+        """Returns the line about files that the task left in its working folder, which is removed;
+        empty without any, and if no process was started."""
         try:
             since = self.folder.order.stat().st_mtime
         except OSError:

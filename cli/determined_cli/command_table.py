@@ -23,7 +23,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "version": ("determined_cli.version", "print the versions of client and master", ()),
     "completion": ("determined_cli.completion.command_words", "print a completion script for bash, zsh or fish", ()),
 }
-"""Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
+"""Noun → (module with ``VERBS``, help, short names). A noun in its module's ``NOUNS_WITHOUT_VERBS`` has no verbs."""
 
 COMPLETE = "__complete"
 """Command of the completion scripts that prints ids."""

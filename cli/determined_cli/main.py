@@ -110,7 +110,7 @@ def _verbs(noun: str) -> Sequence[Command]:
     module = import_module(command_table.NOUNS[noun][0])
     verbs: Sequence[Command] = module.VERBS
     single = [verb for verb in verbs if verb.name == noun]
-    return single if single and noun in module.BARE else verbs
+    return single if single and noun in module.NOUNS_WITHOUT_VERBS else verbs
 
 
 def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals) -> int:

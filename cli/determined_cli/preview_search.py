@@ -5,7 +5,7 @@ from typing import Any
 
 from determined_cli.command import Command, argument, listing
 
-BARE = ("preview-search",)
+NOUNS_WITHOUT_VERBS = ("preview-search",)
 LENGTHS = (("Trials", "trials"), ("Trained for", "length"))
 BRACKETS = (("Bracket", "bracket"), ("Trials", "trials"), ("At once", "concurrent"), ("Rungs", "rungs"))
 

@@ -6,7 +6,7 @@ from typing import Any
 from determined_cli import __version__
 from determined_cli.command import Command, argument
 
-BARE = ("version",)
+NOUNS_WITHOUT_VERBS = ("version",)
 
 
 def run(args: Namespace) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from determined_cli.command import Command, argument
 
-BARE = ("why",)
+NOUNS_WITHOUT_VERBS = ("why",)
 MAX_SHOWN = 6
 _WHY = {
     "limit": "counts for the same limit",

@@ -1,7 +1,8 @@
-"""Lines and columns of YAML: the only module of our own Python that reads the marks of the parser.
+"""Lines and columns of YAML: the only module of Detent's own environment that reads the marks of the parser.
 
 It lies beside ``determined.errors`` because configurations, workflows and ``det`` use it, and imports nothing but the
-parser. What runs in a user's Python has its own: ``hydra/composer``, ``rlhf/task`` and ``runner``.
+parser. Code that runs under a user's interpreter cannot import it, and reads them itself: ``hydra/composer``,
+``rlhf/task`` and ``runner``.
 """
 
 from collections.abc import Iterator

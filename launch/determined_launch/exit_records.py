@@ -61,7 +61,7 @@ def write(target: Path, record: ExitRecord) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         path, text = target / f"rank-{record.rank}.json", json.dumps(asdict(record))
-        # the files' times have the order of the records
+        # the agent sorts records by the time of their file where one has no usable time of its own
         write_atomic(path, text, modified=record.time, is_durable=False)
     except OSError:
         pass

@@ -54,7 +54,8 @@ def launch(context: LaunchContext, module: str = MODULE) -> int:
 def _keep(context: LaunchContext, mark: str, has_chosen: bool) -> None:
     """Saves this container's environment for its workers."""
     environ = {**context.environ, **launcher.variables(context, environment.USE_HOROVOD, "1")}
-    pinned = {**_pinned(context, has_chosen), environment.LAUNCH_ID: mark}  # the chief's has another mark
+    # Each container has its own launch id; the environment that horovodrun passes on has the chief's.
+    pinned = {**_pinned(context, has_chosen), environment.LAUNCH_ID: mark}
     worker_environment.keep(context.run_folder, environ, pinned, context.python)
 
 

@@ -105,6 +105,6 @@ def port(context: LaunchContext, variable: str, default: int) -> int:
 
 def _facts(environ: Mapping[str, str]) -> RendezvousFacts:
     if environ.get(environment.WORKER_OF):
-        # the other workers have the other slots, and their launcher the allocation's ports
+        # A layer that runs inside a worker has that worker's one slot; the outer layer uses the allocation's ports.
         return RendezvousFacts(("127.0.0.1",), 0, (1,))
     return rendezvous.read(environ)

@@ -45,7 +45,10 @@ def without(overrides: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
 
 
 def command(words: Sequence[str], given: Mapping[str, str], python: str) -> list[str]:
-    """Returns the worker's command if ``--module`` or ``--no_python`` was given for the user's own words."""
+    """Returns the worker's command: ``words``, with ``python -m`` in front if ``--module`` was given.
+
+    With ``--module`` or ``--no_python`` an interpreter in front of a script is left out.
+    """
     own = list(words)
     if "module" not in given and "no_python" not in given:
         return own

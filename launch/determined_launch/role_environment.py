@@ -27,7 +27,10 @@ class RolePorts:
 
     @classmethod
     def merged(cls, parts: Sequence[Any]) -> "RolePorts":
-        """Returns the ports of all containers from their results of :meth:`to_json`. Raises LaunchError for others."""
+        """Returns the ports of all containers from their results of :meth:`to_json`.
+
+        Raises LaunchError if a part has another form, for example from another version.
+        """
         processes: dict[int, int] = {}
         stores: dict[str, int] = {}
         try:

@@ -59,7 +59,7 @@ class Workers:
         return failed[0].code
 
     def have_recorded(self) -> bool:
-        """Returns True if a worker left a record, and if no record can be written."""
+        """Returns True if a worker left a record, or if the disk takes none: then a missing one proves nothing."""
         return bool(exit_records.of_launch(self._folder, self._launch)) or not exit_records.can_write(self._folder)
 
     def _failures(self) -> list[exit_records.ExitRecord]:

@@ -120,7 +120,7 @@ def main(
         print(f"[rank={rank}] ended with code {process.exit_code(status)} after the pause signal", flush=True)
         status = 0
     if os.path.exists(environ.get(environment.END_MARK, "")):
-        status = 0  # a daemon, which was ended
+        status = 0  # a process of a daemon role, which its launcher ended after the other roles
     # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)
@@ -223,7 +223,8 @@ def _record(
 
 
 def _host(environ: Mapping[str, str]) -> str:
-    """Returns the name of this machine; of a process of a role with its role, for the sentence about a failure."""
+    """Returns the name of this machine, and the role and index of a process of a role: the sentence about a failed rank
+    shows both."""
     role = environ.get(environment.ROLE)
     return f"{socket.gethostname()}, {role}[{environ.get(environment.ROLE_INDEX)}]" if role else socket.gethostname()
 

@@ -22,7 +22,7 @@ def _commands() -> list[tuple[str, ...]]:
     for noun, (name, _, _) in command_table.NOUNS.items():
         module = import_module(name)
         commands.append((noun,))
-        if noun not in module.BARE:
+        if noun not in module.NOUNS_WITHOUT_VERBS:
             add((noun,), tuple(module.VERBS))
     return commands
 

@@ -164,7 +164,7 @@ async def test_the_queue_lists_waiting_and_running_allocations(managed: Managed)
     waiting = await managed.submit()
 
     async def queue() -> PoolView | None:
-        # A reader may see the row before the session that committed it has ended.
+        # The scheduler learns of the allocation a moment after the commit that made its row visible.
         view = await managed.manager.queue(managed.pool, slots=0, room=0)
         return view if view.waiting else None
 

@@ -14,6 +14,7 @@ from determined_master.server.app import HOT
 
 ALL = operations()
 UNSUPPORTED = {name for name, _method, _path in OPERATIONS}
+# Tiers of operations: T0 runs, pauses and resumes a trial; T1 is what people call daily.
 REQUIRED_OF_T1 = """
 DeleteExperiment PatchExperiment ArchiveExperiment UnarchiveExperiment GetModelDef
 DeleteExperimentLabel PutExperimentLabel GetTrialCheckpoints KillTrial ReportTrialSearcherEarlyExit

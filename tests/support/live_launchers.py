@@ -79,7 +79,7 @@ def finals(log: list[str]) -> tuple[str, ...]:
     return tuple(sorted(digest for line in log for digest in _FINAL.findall(line)))
 
 
-BARE: dict[str, Callable[[int], list[str]]] = {
+NOUNS_WITHOUT_VERBS: dict[str, Callable[[int], list[str]]] = {
     "torch_distributed": lambda world: ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}"],
     "horovod": lambda world: ["-m", "horovod.runner.launch", "--gloo", "-np", str(world), sys.executable],
     "deepspeed": lambda world: [
@@ -104,7 +104,7 @@ def run_bare_launcher(layer: str, kind: str, world: int, seed: int, folder: Path
         "DET_TRIAL_SEED": str(seed),
         "XDG_DATA_HOME": str(folder),
     }
-    argv = [sys.executable, *BARE[layer](world), script]
+    argv = [sys.executable, *NOUNS_WITHOUT_VERBS[layer](world), script]
     text, code = _output_of(argv, environ)
     assert code == 0, text[-4000:]
     losses = [float(value) for value in _VALIDATION.findall(text)]

@@ -50,7 +50,8 @@ class SupervisedRun:
     def run(self, line: str, kept: Path, *, is_submission: bool = False) -> bool:
         """Runs a line of bash whose state is kept in ``kept``. Returns True if it ended with 0.
 
-        What an ``is_submission`` starts elsewhere, also on this machine, does not belong to this run.
+        ``is_submission``: the line submits to Slurm. The jobs that Slurm starts, even on this machine, lack the
+        mark of this run and are not killed with it.
         """
         kept.mkdir(parents=True, exist_ok=True)
         forgotten = [*([_DEVICES] if _DEVICES not in os.environ else []), *([MARK] if is_submission else [])]

@@ -42,7 +42,8 @@ Ask = Callable[[Sequence[str], str], ProgramOutput]
 
 
 def ask(argv: Sequence[str], name: str, seconds: float = PATIENCE_SECONDS) -> ProgramOutput:
-    """Runs a program and returns what it prints. Blocking; raises nothing. ``name``: what problems call it."""
+    """Runs a program and returns what it prints. Blocking; raises nothing. ``name``: that of the program in
+    ``ProgramOutput.problem``."""
     if shutil.which(argv[0]) is None:
         return ProgramOutput()
     try:

@@ -2,8 +2,8 @@
 
 The contract, which tests/contract/test_driver.py checks for every driver:
 
-* ``start`` returns when the task was executed, and raises :class:`NotStarted` if it could not be; then nothing of it
-  runs. It is called once per folder.
+* ``start`` returns once the task's program has started, and raises :class:`NotStarted` if it could not be;
+  then nothing of it runs. It is called once per folder.
 * ``wait`` returns how the container ended when it has ended *and none of its processes lives*. An agent that did not
   start the container may call it, also long after the end. Cancelling it ends nothing.
 * ``stop`` ends the whole process tree immediately, including children that left the session or were orphaned. It does
@@ -125,7 +125,7 @@ class OutputLimits:
 class ProcessOptions:
     """Isolation by the process driver. ``pids`` gives each task a pid namespace if that is allowed.
 
-    ``umask`` applies to tasks: the agent's own files are private, the user decides about those of tasks.
+    ``umask`` is that of the shell which started the agent, and applies to tasks. The agent's own files are private.
     """
 
     pids: bool = False

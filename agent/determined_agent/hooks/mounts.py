@@ -1,4 +1,4 @@
-"""Applies bind_mounts without a container engine: with a mount, or with the path itself if it is right already."""
+"""Applies bind_mounts without a container engine: with a mount, or without one if both paths are the same folder."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ class MountsHook:
 
     async def do(self, plan: ContainerPlan) -> None:
         identity = plan.identity
-        if identity is not None:  # the shim says it if this agent may not mount
+        if identity is not None:  # if a mount is refused, the start of the task fails in the shim, with the reason
             plan.mounts.extend(await asyncio.to_thread(private_mounts, plan, identity))
         if plan.has_private_paths:
             if identity is None and not await self._may_mount():

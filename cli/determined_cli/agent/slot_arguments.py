@@ -2,7 +2,7 @@
 
 from determined_cli.command import Command, argument, listing, selecting
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _RUN = "determined_cli.agent.commands"
 _WHICH = (argument("agent_id", metavar="AGENT_ID"), argument("slot_id", metavar="SLOT_ID"))

@@ -3,7 +3,7 @@
 from determined_cli.command import YES, Command, argument
 from determined_cli.workflow_verbs import DRY_RUN, FOLLOW, Targets, complete
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _SUBMIT, _JOBS = "determined_cli.batch.submit", "determined_cli.batch.jobs"
 _PROJECT = argument(

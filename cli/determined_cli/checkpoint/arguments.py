@@ -2,7 +2,7 @@
 
 from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, ranking, selecting
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _RUN = "determined_cli.checkpoint.commands"
 _UUID = argument("uuid", metavar="UUID")

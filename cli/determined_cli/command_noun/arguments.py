@@ -3,7 +3,7 @@
 from determined_cli.command import Command, argument, listing, selecting
 from determined_cli.log_arguments import log_arguments
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _ID = argument("command_id", metavar="COMMAND_ID", help="id, or the first characters of it")
 _IDS = argument("command_id", nargs="+", metavar="COMMAND_ID", help="id, or the first characters of it")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from determined_cli.command import Command, argument
 
-BARE = ("completion",)
+NOUNS_WITHOUT_VERBS = ("completion",)
 
 VERBS = (
     Command(
@@ -50,7 +50,7 @@ def words() -> Iterator[tuple[str, list[Words]]]:
 
     for noun, (name, _, short) in NOUNS.items():
         module = import_module(name)
-        if noun in module.BARE:
+        if noun in module.NOUNS_WITHOUT_VERBS:
             verb = next(each for each in module.VERBS if each.name == noun)
             found = [_of_verb((), verb)]
         else:

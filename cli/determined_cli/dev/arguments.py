@@ -2,7 +2,7 @@
 
 from determined_cli.command import Command, argument
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 VERBS = (
     Command(

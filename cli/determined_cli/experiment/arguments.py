@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # see main.py
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _CONFIG = argument(
     "--config",

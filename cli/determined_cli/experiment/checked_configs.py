@@ -24,7 +24,8 @@ def remember(text: str) -> None:
 
 
 def _key(text: str) -> str:
-    """Returns a name for a text under the present rules: another version of their files is another name."""
+    """Returns the cache key of a text. It contains the names and times of the files of the rules, so that a text is
+    checked again after an upgrade."""
     found = importlib.util.find_spec("determined.config")  # does not import it
     folder = Path(found.origin or "").parent if found else Path()
     facts = sorted((path.name, path.stat().st_mtime_ns) for path in folder.glob("*.py"))

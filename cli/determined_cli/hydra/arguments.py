@@ -3,7 +3,7 @@
 from determined_cli.command import Command, argument
 from determined_cli.workflow_verbs import DRY_RUN, FOLLOW, Targets, complete
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _CHECK, _SUBMIT, _RUNS = "determined_cli.hydra.check", "determined_cli.hydra.submit", "determined_cli.hydra.runs"
 _TARGETS = Targets(

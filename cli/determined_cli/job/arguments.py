@@ -2,7 +2,7 @@
 
 from determined_cli.command import Command, argument, listing, selecting
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _RUN = "determined_cli.job.commands"
 _DRY_RUN = argument("--dry-run", action="store_true", help="print what would change, and change nothing")

@@ -12,7 +12,7 @@ from determined_cli.output.table_layout import ColumnCells, FittedColumn, fit, u
 
 DEFAULT_WIDTH = 80
 MAX_NAMED = 3
-"""So many columns that are left out are named."""
+"""At most this many of the columns that are left out are named in the hint."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[-+]?\d+)?|inf|nan)\Z")
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
@@ -159,7 +159,7 @@ def show_object(kind: str, value: object) -> None:
 def _lines(columns: Sequence[FittedColumn]) -> str:
     """Returns a table with a header, a rule and columns that are separated by bars. Numbers are at the right.
 
-    >>> print(_lines([Fitted("ID", ["1", "22"], 4), Fitted("Name", ["a", "b"], 6)]), end="")
+    >>> print(_lines([FittedColumn("ID", ["1", "22"], 4), FittedColumn("Name", ["a", "b"], 6)]), end="")
        ID | Name
     ------+--------
         1 | a

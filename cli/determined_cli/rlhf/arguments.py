@@ -3,7 +3,7 @@
 from determined_cli.command import Command, argument
 from determined_cli.workflow_verbs import DRY_RUN, FOLLOW, Targets, complete
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _START, _RUNS = "determined_cli.rlhf.start", "determined_cli.rlhf.runs"
 _TARGETS = Targets(default={"run": "local", "retry": None})

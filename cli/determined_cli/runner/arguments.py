@@ -7,7 +7,7 @@ from determined_cli.workflow_verbs import Targets, complete
 from determined_workflows.runner.program import ALIASES, Verb
 from determined_workflows.runner.program import VERBS as RUNNER_VERBS
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 _TARGETS = Targets(
     default={"run": "local", "retry": "local"},

@@ -3,7 +3,7 @@
 from determined_cli.command import Command, argument, listing, selecting
 from determined_cli.log_arguments import log_arguments
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 VERBS = (
     Command(

@@ -3,7 +3,7 @@
 from determined_cli.command import TRIAL_ID, Command, argument
 from determined_cli.log_arguments import first_error_argument, log_arguments
 
-BARE = ()
+NOUNS_WITHOUT_VERBS = ()
 
 VERBS = (
     Command(

@@ -4,7 +4,7 @@ from argparse import SUPPRESS
 
 from determined_cli.command import Command, argument
 
-BARE = ("up", "down")
+NOUNS_WITHOUT_VERBS = ("up", "down")
 
 _DATA = argument("--data", metavar="FOLDER", help="data folder (default: $XDG_DATA_HOME/detent)")
 

@@ -14,7 +14,7 @@ class Finding:
 
     Attributes:
         at: selects the key or the value for the position.
-        without_containers: True if it is one only where no agent runs tasks in containers.
+        without_containers: True for a problem that exists only on a cluster where no agent runs tasks in containers.
     """
 
     code: str

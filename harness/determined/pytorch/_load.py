@@ -40,7 +40,7 @@ def load_trial_from_checkpoint_path(
     module, _, name = about["trial_cls_spec"].partition(":")
     code = folder / _saving.CODE_FOLDER
     before = list(sys.path)
-    # a class that was named by its file can import modules of its folder
+    # an entrypoint folder/file.py:Class ran with its folder on sys.path, which its imports need here too
     sys.path[:0] = [str(code), str(code.joinpath(*module.split(".")[:-1]))]
     try:
         value: Any = importlib.import_module(module)

@@ -40,8 +40,8 @@ def _of_range(path: Path, start: int, length: int) -> "hashlib._Hash":
     return hashed
 
 
-def _is(path: Path, expected: str) -> bool:
-    """Earlier versions hashed large files as one."""
+def _has_hash(path: Path, expected: str) -> bool:
+    """Returns True if a file has this hash. Earlier versions hashed large files as a whole, not in blocks."""
     if expected.startswith(BLOCKWISE):
         return digest(path) == expected
     return _of_range(path, 0, path.stat().st_size).hexdigest() == expected
@@ -73,7 +73,7 @@ def verify(folder: Path, names: Iterable[str], expected: Mapping[str, str], uuid
         StorageError: a file has changed since the checkpoint was stored.
     """
     for name in names:
-        if name in expected and not _is(folder / name, expected[name]):
+        if name in expected and not _has_hash(folder / name, expected[name]):
             raise StorageError(
                 f"checkpoint {uuid} is damaged: {name} has changed since it was stored; use another checkpoint"
             )

@@ -23,7 +23,7 @@ from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.models.base import table_of, to_micros
-from determined_master.db.queue_changes import FED
+from determined_master.db.queue_changes import SCHEDULER_COLUMNS
 from determined_master.db.session import ReadSession, WriteSession, note, notify
 from determined_master.db.statements.batches import batched
 from determined_master.db.statements.prepared import Prepared
@@ -371,7 +371,7 @@ async def change_container(session: WriteSession, row: ContainerRow, **values: o
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
     """Updates columns of an allocation other than its state."""
     await change_row(session, row, values)
-    if not FED["allocations"].columns.isdisjoint(values):
+    if not SCHEDULER_COLUMNS["allocations"].columns.isdisjoint(values):
         note(session, "allocations", [row.id])
     if values.keys() != {"settled"}:
         _tell(session, row.task_id)

@@ -1,9 +1,9 @@
 """The writes that change what a scheduler decides from: the queue, its running work, agents, slots and conditions.
 
-The scheduler's state of a pool is kept between decisions and follows the commits. ``FED`` lists the columns that it is
-made from. A function that writes one of them says by ``note`` which rows changed; what a session noted counts once it
-has committed. A transaction that wrote such a column and noted nothing of its kind is a defect: it is logged, and every
-state is read anew, so that decisions stay right.
+The scheduler's state of a pool is kept between decisions and follows the commits. ``SCHEDULER_COLUMNS`` lists the
+columns that it is made from. A function that writes one of them calls ``note`` with the changed rows; what a session
+noted counts once it has committed. A transaction that wrote such a column and noted nothing of its kind is a defect: it
+is logged, and every state is read anew, so that decisions stay right.
 """
 
 import logging
@@ -18,10 +18,10 @@ from sqlalchemy import Engine, event
 logger = logging.getLogger(__name__)
 
 Kind = Literal["allocations", "agents", "jobs", "pools"]
-"""What the keys are of that a session notes: ids of allocations, agents and jobs, and names of pools."""
+"""Kinds of rows that a session notes: by the id of an allocation, an agent or a job, or by the name of a pool."""
 
 
-class Fed(NamedTuple):
+class SchedulerColumns(NamedTuple):
     """``columns``: those that the state is made from. ``inserts``: new rows change it too."""
 
     kind: Kind
@@ -29,21 +29,21 @@ class Fed(NamedTuple):
     inserts: bool = True
 
 
-def _fed(kind: Kind, columns: str, *, inserts: bool = True) -> Fed:
-    return Fed(kind, frozenset(columns.split()), inserts)
+def _columns(kind: Kind, columns: str, *, inserts: bool = True) -> SchedulerColumns:
+    return SchedulerColumns(kind, frozenset(columns.split()), inserts)
 
 
-FED: Mapping[str, Fed] = {
-    "allocations": _fed(
+SCHEDULER_COLUMNS: Mapping[str, SchedulerColumns] = {
+    "allocations": _columns(
         "allocations",
         "state pool slots single_agent agent_id groups user_id preempt_requested_at kill_requested_at preempted_for",
     ),
-    "containers": _fed("agents", "state agent_id slot_ids"),
-    "slot_holds": _fed("agents", "agent_id slot_id released_at"),
-    "agents": _fed("agents", "pool enabled draining leaving leaves_at leaves_why disconnected_at lost"),
-    "agent_slots": _fed("agents", "enabled status status_reason"),
-    "jobs": _fed("jobs", "priority weight position max_slots", inserts=False),  # a new job has no allocation yet
-    "instances": _fed("pools", "pool state requested_at started_at failure end_failure waiting start_estimate"),
+    "containers": _columns("agents", "state agent_id slot_ids"),
+    "slot_holds": _columns("agents", "agent_id slot_id released_at"),
+    "agents": _columns("agents", "pool enabled draining leaving leaves_at leaves_why disconnected_at lost"),
+    "agent_slots": _columns("agents", "enabled status status_reason"),
+    "jobs": _columns("jobs", "priority weight position max_slots", inserts=False),  # a new job has no allocation yet
+    "instances": _columns("pools", "pool state requested_at started_at failure end_failure waiting start_estimate"),
 }
 
 
@@ -57,7 +57,7 @@ class QueueChanges:
     pools: set[str] = field(default_factory=set)
     is_known: bool = True
     noted: set[Kind] = field(default_factory=set)
-    """Kinds of which somebody noted keys, or that there are none."""
+    """Kinds for which ``note`` was called, also without keys."""
 
     def __bool__(self) -> bool:
         return bool(self.allocations or self.agents or self.jobs or self.pools or not self.is_known)
@@ -80,8 +80,8 @@ class QueueChanges:
         return taken
 
     def check(self, written: set[str]) -> None:
-        """Makes the changes unknown if one of the tables ``written`` is of a kind of which nothing was noted."""
-        missing = sorted(table for table in written if FED[table].kind not in self.noted)
+        """Says that not all changes are known if a table of ``written`` is of a kind that was not noted."""
+        missing = sorted(table for table in written if SCHEDULER_COLUMNS[table].kind not in self.noted)
         if missing:
             self.is_known = False
             logger.error("a change of %s was not noted for the scheduler, which reads its state anew", missing)
@@ -93,7 +93,7 @@ def watch(engine: Engine, on_write: Callable[[str], None]) -> None:
 
     @event.listens_for(engine, "before_cursor_execute")
     def _look(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        table = _table_fed_by(statement)
+        table = _scheduler_table(statement)
         if table is not None:
             on_write(table)
 
@@ -102,10 +102,10 @@ _CHANGE = re.compile(r"(INSERT) INTO (\w+)|(UPDATE) (\w+) SET (.*?)(?: WHERE |$)
 
 
 @lru_cache(maxsize=2048)
-def _table_fed_by(statement: str) -> str | None:
+def _scheduler_table(statement: str) -> str | None:
     found = None if statement.startswith("SELECT") else _CHANGE.search(statement)
     name = found and (found[2] or found[4] or found[7])
-    fed = FED.get(name) if name else None
+    fed = SCHEDULER_COLUMNS.get(name) if name else None
     if found is None or fed is None:
         return None
     if found[1]:

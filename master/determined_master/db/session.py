@@ -54,9 +54,9 @@ class Database:
         self.group_engine: Engine = make_group_engine(url)
         self.queue_changes = QueueChanges()
         """What commits have changed for the scheduler since it last took it."""
-        self._fed_tables: set[str] = set()
+        self._scheduler_tables: set[str] = set()
         """Tables that the present transaction changes and that the scheduler's state is made from."""
-        watch(self.write_engine.sync_engine, self._fed_tables.add)
+        watch(self.write_engine.sync_engine, self._scheduler_tables.add)
         for engine in (self.read_engine.sync_engine, self.write_engine.sync_engine, self.group_engine):
             report_failures(engine, on_unwritable, on_damage)
             keep_symbol(engine)
@@ -79,11 +79,11 @@ class Database:
         """Commits at the end. ``is_synced`` False is for changes that would be made again after a power failure:
         SQLite's commit of them does not wait for the disk."""
         async with self.write_lock:
-            self._fed_tables.clear()
+            self._scheduler_tables.clear()
             async with self._writes.open(commits=True, is_synced=is_synced) as session:
                 yield session
                 topics, callbacks, changes = topics_of(session), _callbacks_of(session), _changes_of(session)
-            changes.check(self._fed_tables)
+            changes.check(self._scheduler_tables)
         self.queue_changes.add(changes)
         for callback in callbacks:
             callback()
@@ -103,7 +103,8 @@ def notify(session: WriteSession, *topics: str) -> None:
 
 
 def note(session: WriteSession, kind: Kind, keys: Iterable[str]) -> None:
-    """Says which rows the session changes of those that the scheduler's state is made from (``queue_changes.FED``)."""
+    """Says which rows the session changes of those that the scheduler's state is made from (see
+    ``queue_changes.SCHEDULER_COLUMNS``)."""
     changes = _changes_of(session)
     changes.noted.add(kind)
     changes.of(kind).update(keys)

@@ -81,9 +81,12 @@ def _needed(
     banned: Collection[str],
     victims: Iterable[Victim],
 ) -> list[Victim] | None:
-    """Returns a set of which none can be spared: victims are added from the worst on until the request fits; then each
-    is left out, from the best on, without which it fits too. The slots of those returned that run count as coming from
-    now on."""
+    """Returns a minimal set of victims, or None if no set suffices.
+
+    First adds victims, the worst first, until the request fits. Then drops every victim without which it still fits:
+    first those that have no slots on the chosen agents, then the best. The slots of the returned allocations that run
+    are added to ``decision.soon``.
+    """
     shape, usable = queue.shape, decision.pool.usable_by(queue)
     iterator: Iterator[Victim] = iter(victims)
     is_everywhere = len(usable) == len(decision.room.index.placeable) and not shape.is_pinned
@@ -104,8 +107,9 @@ def _needed(
 def _count(
     decision: SchedulingDecision, shape: Shape, victims: Iterator[Victim], *, can_count: bool
 ) -> tuple[list[Victim], bool] | None:
-    """Takes victims until the slots of all agents together suffice: nothing is counted agent by agent before. Returns
-    None if they never do. The flag: it is known already that the request fits and that none can be spared."""
+    """Takes victims until the slots of all agents together suffice. Returns None if they never do. Only totals are
+    compared: to count for each agent is slow, and useless while not even the totals suffice. The flag is True if it is
+    known already that the request fits and that no victim can be left out."""
     chosen: list[Victim] = []
     missing, least = 0, NO_LIMIT
     if not shape.is_pinned:
@@ -119,7 +123,7 @@ def _count(
             missing -= count
             least = min(least, count)
             chosen.append(victim)
-    # They give fewer slots more than needed than any of them gives.
+    # The surplus is smaller than what any victim gives, so none can be left out.
     return chosen, can_count and bool(chosen) and least > -missing
 
 
@@ -153,7 +157,8 @@ def _add(
 
 
 def _settle(decision: SchedulingDecision, added: Iterable[Leaving], *, is_enough: bool) -> None:
-    """Lets only the slots of those that leave count as coming, on all of their agents."""
+    """Corrects ``soon`` after ``_add``: takes back the slots of victims that do not leave, and adds those of leaving
+    ones on agents that the request cannot use."""
     index = decision.soon.index
     for victim, counts in added:
         # Those placed in this decision are given back by ``take_back``.

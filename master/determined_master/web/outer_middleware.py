@@ -29,13 +29,13 @@ class OuterMiddleware:
             await self._app(scope, receive, send)
             return
 
-        async def unguessed(message: Message) -> None:
+        async def send_with_nosniff(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), _NOSNIFF]
             await send(message)
 
         if scope["method"] in SAFE:
-            await self._app(scope, receive, unguessed)
+            await self._app(scope, receive, send_with_nosniff)
             return
         announced, has_cookie = None, False
         for name, value in scope["headers"]:
@@ -51,7 +51,7 @@ class OuterMiddleware:
             refusal = too_large(scope["path"], announced)
         else:
             receive = counted(scope["path"], receive)
-        await (self._app if refusal is None else response_of(refusal))(scope, receive, unguessed)
+        await (self._app if refusal is None else response_of(refusal))(scope, receive, send_with_nosniff)
 
 
 def _why(scope: Scope) -> str | None:

@@ -187,7 +187,7 @@ def test_a_folder_replaced_by_a_link_is_neither_read_nor_written(tmp_path: Path)
     assert list(other.iterdir()) == []
 
 
-def test_a_writer_does_not_search_the_end_of_a_segment_larger_than_its_own(tmp_path: Path) -> None:
+def test_a_writer_begins_a_new_segment_after_one_that_is_too_large_to_resume(tmp_path: Path) -> None:
     size = log_segments.MAX_RESUMED_BYTES + 1
     segment = tmp_path / f"{0:020d}.seg"
     segment.write_bytes(frame(3, line=b"one"))

@@ -9,7 +9,7 @@ const before = Object.getOwnPropertyNames(Object.prototype).length;
 window.__polluted = () => Object.getOwnPropertyNames(Object.prototype).length !== before || "polluted" in {};
 """
 MARKUP = "iframe, base ~ base, object, embed, script:not([src*='assets/']), img:not([src='mark.svg']), [onerror], [onload], [onmouseover], a[href^='javascript:'], meta[http-equiv]"
-ACTING = """() => {
+CONTROL_CHARACTERS = """() => {
   const acts = /[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]/;
   const found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -33,8 +33,8 @@ class Watch:
         visit.context.on("dialog", self._on_dialog)
 
     def look(self, page: Page, what: str) -> None:
-        """Records whether the page in its present state ran a script, built markup, or contains something that would
-        act."""
+        """Records whether the page in its present state ran a script, built markup, or shows control
+        characters outside of editors."""
         self.places.append(what)
         built = page.locator(MARKUP)
         self._found += [
@@ -43,9 +43,9 @@ class Watch:
                 "something ran": page.evaluate("window.__ran ?? 0") != 0,
                 "a prototype was changed": page.evaluate("window.__polluted()"),
                 f"markup was built: {[each.evaluate('e => e.outerHTML') for each in built.all()]}": built.count() > 0,
-                f"characters that act: {page.evaluate(ACTING)}": page.evaluate(ACTING) != [],
+                f"control characters: {page.evaluate(CONTROL_CHARACTERS)}": page.evaluate(CONTROL_CHARACTERS) != [],
                 f"a dialog: {self._dialogs}": self._dialogs != [],
-                f"asked of others: {self.visit.foreign}": self.visit.foreign != [],
+                f"requests to other origins: {self.visit.foreign}": self.visit.foreign != [],
                 f"led away to {page.url}": not page.url.startswith(self.visit.url),
             }.items()
             if is_there

@@ -9,7 +9,7 @@ from determined.pytorch import DataLoader, deepspeed
 from determined.pytorch._data import Batches
 from determined.pytorch.deepspeed._state import EngineKeeper, EngineState
 from determined.pytorch.deepspeed._stream import Stream, TrainingData, ValidationData
-from determined.pytorch.deepspeed._trainer import EngineWork, averaged
+from determined.pytorch.deepspeed._trainer import DeepSpeedAdapter, averaged
 
 pytestmark = pytest.mark.torch
 
@@ -144,7 +144,7 @@ def test_train_batch_is_called_once_for_each_micro_batch_unless_disabled(context
     if not automatic:
         context.disable_auto_grad_accumulation()
     trial = Trial(context)
-    work = EngineWork(trial, context)
+    work = DeepSpeedAdapter(trial, context)
     data = work.training_data(trial.build_training_data_loader())
     train = work.train_batch()
     metrics = train(next(iter(data.epoch(0))), 0, 7)
@@ -156,9 +156,9 @@ def test_engines_with_different_accumulation_steps_need_manual_accumulation(cont
     for steps in (1, 2):
         context.wrap_model_engine(FakeEngine(steps=steps))
     with pytest.raises(ValueError, match=r"differ in gradient_accumulation_steps \(\[1, 2\]\)"):
-        EngineWork(Trial(context), context)
+        DeepSpeedAdapter(Trial(context), context)
     context.disable_auto_grad_accumulation()
-    EngineWork(Trial(context), context)
+    DeepSpeedAdapter(Trial(context), context)
 
 
 def test_a_checkpoint_inside_an_accumulation_is_refused(context):

@@ -132,7 +132,7 @@ def test_a_missing_field_is_said_with_the_names_there_are() -> None:
     assert "c" not in x
 
 
-def test_rows_that_differ_have_no_length() -> None:
+def test_fields_with_different_numbers_of_rows_have_no_common_length() -> None:
     with pytest.raises(ValueError, match="no common size"):
         NamedArray(a=np.zeros(2), b=np.zeros(3)).length()
     with pytest.raises(ValueError, match="no common size of dimension 1"):

@@ -42,7 +42,7 @@ def test_a_place_knows_its_name_the_master_worker_and_the_key() -> None:
     assert place.workers("critic") == []
 
 
-def test_a_worker_that_the_layer_did_not_start_says_how_to() -> None:
+def test_a_worker_outside_the_launch_layer_fails_and_names_the_layer() -> None:
     with pytest.raises(RuntimeError, match=r"DET_ROLE and DET_ROLES not set: .*determined.launch.roles"):
         RolePlace.from_environment({"DET_ROLE_INDEX": "0", "DET_ALLOCATION_KEY": "00"})
 
@@ -52,7 +52,7 @@ def test_a_role_has_a_name_that_the_layer_accepts(model: str, role: str) -> None
     assert role_name(model) == role
 
 
-def test_the_first_signal_asks_and_a_later_one_ends() -> None:
+def test_the_first_signal_requests_a_stop_and_one_after_a_second_exits() -> None:
     now, messages = [0.0], []
     stop = StopRequest(lambda: now[0], messages.append)
     assert not stop.is_asked
@@ -83,7 +83,7 @@ def test_replicas_have_different_streams() -> None:
     assert len(set(drawn)) == 3
 
 
-def test_what_a_block_draws_leaves_no_trace() -> None:
+def test_random_numbers_drawn_under_untouched_do_not_change_later_ones() -> None:
     random_states.seed_all(5)
     expected = torch.rand(1)
     random_states.seed_all(5)
@@ -124,10 +124,10 @@ def test_a_call_is_named_before_the_hang_watchdog_ends_the_trial() -> None:
     assert [first_seconds(text) for text in ("", "20", "1000")] == [60.0, 10.0, 60.0]
 
 
-def test_a_busy_worker_is_behind_those_that_wait(tmp_path: Path) -> None:
+def test_the_step_file_of_a_busy_worker_has_the_lowest_count(tmp_path: Path) -> None:
     folder = tmp_path / "steps"
     busy, called, waiting = (StepFile({"DET_STEP_FILE": str(step_counter.make(folder, rank))}) for rank in range(3))
-    waiting.end(3)  # of the step before
+    waiting.end(3)  # has finished step 3 and waits for its first call of step 4
     called.begin(4)
     called.end(4)
     busy.end(4)

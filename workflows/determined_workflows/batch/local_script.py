@@ -73,7 +73,7 @@ def _master(plan: LocalPlan) -> list[str]:
     if plan.settings.kind != DISTRIBUTED:
         return []
     return [
-        "# The general-purpose form on one machine.",
+        "# Where the processes of a distributed program find each other: a free port of this machine.",
         'read -r MASTER_ADDR MASTER_PORT < <(python3 "${DETENT_RECORD}/task/free_port.py" --here)',
         '[ -n "${MASTER_PORT}" ] || exit 1',
         'export MASTER_ADDR MASTER_PORT MASTER_ADDRESS="${MASTER_ADDR}" PORT="${MASTER_PORT}"',

@@ -16,7 +16,8 @@ _ID = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def replace_id(command: str, sweep: str) -> str:
-    """Returns the command with another sweep: an id replaces the last part of its path, a path the path.
+    """Returns the command with another sweep. If ``sweep`` is an id, it replaces the last part of the path in the
+    command; if it is a path, it replaces the whole path.
 
     >>> replace_id("wandb agent --count 1 me/project/SWEEP_ID", "ab12")
     'wandb agent --count 1 me/project/ab12'

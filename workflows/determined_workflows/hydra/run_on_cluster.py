@@ -1,4 +1,4 @@
-"""The experiment of a run folder: its jobs with their states, its end, and what continues it."""
+"""The experiment of a run folder on the cluster: states of its jobs, their trials, waiting for one, and stopping it."""
 
 import time
 from collections.abc import Mapping
@@ -55,7 +55,8 @@ def wait_for_trial(session: Session, record: Record, job: int) -> int | None:
     """Waits until a job has begun and returns its trial; None if the experiment ended before. Raises NotFound if there
     is no such job."""
     while True:
-        is_over = has_ended(session, record)  # before the trials: of an experiment that has ended, all are known
+        # Asked before the trials are listed: if the experiment has ended by then, the list is complete.
+        is_over = has_ended(session, record)
         found = trials(session, record)
         if job in found:
             return int(found[job]["id"])

@@ -30,11 +30,11 @@ class Trainer(BaseTrainer):
     """
 
     def __init__(self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext) -> None:
-        super().__init__(EngineWork(trial, context))
+        super().__init__(DeepSpeedAdapter(trial, context))
 
 
-class EngineWork:
-    """Adapter of a :class:`DeepSpeedTrial`."""
+class DeepSpeedAdapter:
+    """Connects a :class:`DeepSpeedTrial` to the trainer."""
 
     def __init__(self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext) -> None:
         self.trial = trial

@@ -60,8 +60,8 @@ async def displayed(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int,
 async def workloads(
     session: ReadSession, row: TrialRow, *, groups: Sequence[str], batches: bool
 ) -> list[schemas.WorkloadContainer]:
-    """Returns reports and checkpoints by step; at one step validation, checkpoint, training: the official command line
-    takes the state of a row from the first workload of its step, and training has none.
+    """Returns reports and checkpoints by step. Within a step the order is validation, checkpoint, training: the
+    official client prints one row for each step with the state of its first workload, and a training workload has none.
 
     ``groups``: reports of a group of one's own are no workloads unless its name is given.
     """

@@ -103,7 +103,8 @@ class TrialStatus(Wire):
     note: str | None
     """What is wrong with it although it has not failed: it is silent, or reported a value that is not finite."""
     build_task_id: str | None
-    """The task that builds the environment for which it waits, without slots; None if it waits for none."""
+    """The task that builds the Python environment of this trial, which holds no slots meanwhile. None if it waits
+    for no build."""
 
 
 class RunTimes(Wire):

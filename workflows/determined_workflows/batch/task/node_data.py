@@ -28,7 +28,7 @@ class NodeData:
         folder: the folder that programs know as ``SLURM_TMPDIR``.
         is_own: the folder is made for the job, and removed with it; else it is the site's.
         archive: the packed data, None without data.
-        digest: hash of the content: data with the same one is unpacked already.
+        digest: hash of the content; data of the same hash that is on the node already is not unpacked again.
         paths: what the archive has at its top, relative to the folder.
     """
 
@@ -52,7 +52,7 @@ class NodeData:
             with _lock(self._setup_path, fcntl.LOCK_EX):
                 if self._is_own:
                     os.makedirs(self._folder, PRIVATE, exist_ok=True)
-                # Before the data is there: what nobody uses is abandoned.
+                # Locked before it is unpacked: another job removes data whose lock nobody holds.
                 self._use = _lock(self._use_path, fcntl.LOCK_SH)
                 self._unpack()
         except OSError as error:
@@ -127,7 +127,8 @@ def _is_still(file: IO[bytes], path: str) -> bool:
 
 
 def _make_private(folder: str) -> None:
-    """Makes the folder of all jobs of this user. Raises DataError if it is another user's: the place is known."""
+    """Makes the folder of all jobs of this user. Raises DataError if another user made it, who can predict
+    its path."""
     os.makedirs(folder, PRIVATE, exist_ok=True)
     status = os.lstat(folder)
     if status.st_uid != os.getuid() or os.path.islink(folder):
@@ -145,7 +146,8 @@ def _remove_abandoned(folder: str) -> None:
 
 
 def _remove_abandoned_data(folder: str) -> None:
-    """Removes data of jobs that were killed from the folder of a site, which is not removed with the job everywhere."""
+    """Removes from the site's folder the data that killed jobs left there: not every site removes that folder with the
+    job."""
     for name in os.listdir(folder):
         marker = os.path.join(folder, name)
         stem = marker.replace(UNPACKED, LOCK)

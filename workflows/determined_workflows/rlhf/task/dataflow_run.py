@@ -22,8 +22,8 @@ class OrderedFunctions(Protocol):
 class StepData:
     """Data and logged values of one step, as one function sees them.
 
-    What the mock run did not see (a branch that it did not take) is refused: no order was made for it, so its result
-    would depend on the time.
+    What the mock run did not see (a branch that it did not take) is refused: the order of the functions does not take
+    it into account, so the result would depend on which thread is faster.
     """
 
     def __init__(self, dataflow: OrderedFunctions, function: str, data: dict[str, object]) -> None:
