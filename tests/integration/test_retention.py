@@ -168,7 +168,7 @@ async def test_a_master_that_ends_after_marking_names_all_checkpoints_that_it_de
             reached.append("")
             raise RuntimeError("a test's")
 
-        patched.setattr(retention.retention_repository, "settle", ends)
+        patched.setattr(retention.retention_repository, "clear_due", ends)
         async with open_cluster(tmp_path) as cluster:
             await worked_example(cluster, OWN % (0, 1, 1), root)
             await eventually(lambda: bool(reached))

@@ -35,7 +35,7 @@ async def find_session(session: ReadSession, token_hash: str) -> tuple[SessionRo
 
 async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder | None:
     rows = await _TOKEN_HOLDER.rows(session, allocation_id=allocation_id)
-    return TokenHolder(*rows[0]) if rows else None
+    return TokenHolder._make(rows[0]) if rows else None
 
 
 _TOKEN_HOLDER = Prepared(

@@ -44,7 +44,7 @@ async def present_in(session: ReadSession, pool: str) -> Sequence[str]:
 
 async def agents(session: ReadSession, ids: Sequence[str]) -> list[PresentAgent]:
     """Returns those of the agents that are connected or within their reconnect window, by id."""
-    return [PresentAgent(*row) for row in await _AGENTS.rows(session, agent_ids=ids)]
+    return [PresentAgent._make(row) for row in await _AGENTS.rows(session, agent_ids=ids)]
 
 
 async def slots(session: ReadSession, agent_ids: Sequence[str]) -> list[PresentSlot]:

@@ -57,7 +57,7 @@ PAGE_TRIALS = 1000
 
 async def due(session: ReadSession, after: int = 0) -> list[DueTrial]:
     """Returns the trials for which their loop may have something to do, by id, from the id ``after`` on."""
-    return [DueTrial(*row) for row in await _DUE.rows(session, after=after)]
+    return [DueTrial._make(row) for row in await _DUE.rows(session, after=after)]
 
 
 _DUE = Prepared(

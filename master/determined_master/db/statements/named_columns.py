@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 def columns_of(row_type: type[NamedTuple], /, **columns: Any) -> tuple[Any, ...]:  # noqa: ANN401
-    """Returns the columns in the order of the fields of ``row_type``, so that ``row_type(*row)`` names each value.
+    """Returns the columns in the order of the fields of ``row_type``, so that ``row_type._make(row)`` names each value.
 
     Names are compared as the query is built. A row itself is joined by position, which costs nothing. Raises TypeError
     for a field without a column and for a column without a field.
