@@ -70,7 +70,7 @@ def commands() -> Iterator[tuple[str, Command]]:
 def _of_noun(noun: str) -> Sequence[Command]:
     module = import_module(command_table.NOUNS[noun][0])
     verbs: Sequence[Command] = module.VERBS
-    return [verb for verb in verbs if verb.name == noun] if noun in module.BARE else verbs
+    return [verb for verb in verbs if verb.name == noun] if noun in module.NOUNS_WITHOUT_VERBS else verbs
 
 
 def _verbs(prefix: str, verbs: Sequence[Command]) -> Iterator[tuple[str, Command]]:

@@ -10,7 +10,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState, ExitReason, TrialState
 from determined_master.db.models import AllocationRow, TrialRow
-from determined_master.experiments import search
+from determined_master.experiments import hp_search
 from determined_master.trials.service import Trials
 
 RANDOM = """
@@ -87,7 +87,7 @@ async def test_an_end_that_cannot_be_settled_is_stored_when_its_agent_reports_it
 
 async def test_a_search_that_fails_is_left_to_its_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     agent, desired = await start_search(cluster)
-    deciding = Calls(monkeypatch, search, "decide", fails=True)
+    deciding = Calls(monkeypatch, hp_search, "decide", fails=True)
     await agent.exit(desired)
     assert await trial_states(cluster) == [TrialState.COMPLETED]
     deciding.fails = False

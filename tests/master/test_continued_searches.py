@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from determined_master.experiments.search import SearchView, decide
+from determined_master.experiments.hp_search import SearchView, decide
 from determined_master.searcher.actions import Create, SearchContinued, Shutdown, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
 

@@ -7,7 +7,7 @@ from tests.support.cluster import Cluster
 from tests.support.database_reads import transactions
 
 from determined.states import ContainerState, TrialState
-from determined_master.experiments.search import Search
+from determined_master.experiments.hp_search import Search
 from determined_master.loops.trials import TrialLoop
 
 pytestmark = pytest.mark.budget(10, "creates very many rows")

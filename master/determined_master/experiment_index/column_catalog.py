@@ -7,7 +7,7 @@ from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository, repository
 from determined_master.experiment_index.column_names import OWN, STATISTICS, Kind, ListedColumn, Statistic, Type
 from determined_master.experiment_index.filter_sql import listed
-from determined_master.experiment_index.search import known, project_of
+from determined_master.experiment_index.list_query import known, project_of
 
 STORED: tuple[Kind, ...] = ("config", "hyperparameter", "metric")
 

@@ -5,7 +5,7 @@ from determined_master import notifications
 from determined_master.db.models import AllocationRow, ExperimentRow
 from determined_master.db.session import WriteSession, topics_of
 from determined_master.experiments import repository
-from determined_master.experiments.search import Search
+from determined_master.experiments.hp_search import Search
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 

@@ -12,7 +12,7 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.db.statements.batches import batched
 from determined_master.experiments import repository
-from determined_master.experiments.search import event_of
+from determined_master.experiments.hp_search import event_of
 from determined_master.experiments.search_actions import SearchActions, in_lots
 from determined_master.searcher.actions import Action, Create, Stop
 from determined_master.searcher.task_method import (

@@ -6,7 +6,7 @@ from functools import partial
 from determined.link.isolation import Isolation
 from determined_master.db.session import Database
 from determined_master.experiments import repository
-from determined_master.experiments.search import Search
+from determined_master.experiments.hp_search import Search
 
 logger = logging.getLogger(__name__)
 

@@ -34,8 +34,8 @@ from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
 from determined_master.experiments.completion import Completion
+from determined_master.experiments.hp_search import Search
 from determined_master.experiments.kept_searches import KeptSearches
-from determined_master.experiments.search import Search
 from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts

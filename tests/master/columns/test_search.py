@@ -20,7 +20,7 @@ from tests.support.new_database import new_database
 from determined_master.db.engine import sqlite_url
 from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
-from determined_master.experiment_index.search import Question, Search
+from determined_master.experiment_index.list_query import Question, Search
 from determined_master.notifications import Notifications
 from determined_master.users import repository as users
 

@@ -11,7 +11,7 @@ from determined_master.api.schemas import experiment_search as schemas
 from determined_master.api.schemas.experiment_status import RunTimes
 from determined_master.experiment_index import column_catalog
 from determined_master.experiment_index.column_names import Kind
-from determined_master.experiment_index.search import Question, Search
+from determined_master.experiment_index.list_query import Question, Search
 from determined_master.states.display_state import RUNNING
 from determined_master.trials import health_queries
 from determined_master.trials import repository as trial_rows

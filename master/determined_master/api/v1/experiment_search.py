@@ -13,7 +13,7 @@ from determined_master.api.schemas import experiment_search as schemas
 from determined_master.api.schemas.base import ProjectId
 from determined_master.api.sorting import refuse_given
 from determined_master.experiment_index import column_catalog, column_repository, repository
-from determined_master.experiment_index.search import Question, Search, project_of
+from determined_master.experiment_index.list_query import Question, Search, project_of
 from determined_master.users import repository as users
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["finding"])

@@ -22,7 +22,7 @@ from determined_master.experiments import repository
 from determined_master.experiments.commands.config_check import with_findings
 from determined_master.experiments.commands.create import Creator, Submission, fill_in
 from determined_master.experiments.commands.lifecycle import Lifecycle, check_allowed
-from determined_master.experiments.search import continued
+from determined_master.experiments.hp_search import continued
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
 from determined_master.searcher.actions import Create, Resume, SearchContinued

@@ -26,7 +26,7 @@ from determined_master.experiments.commands import cluster_check
 from determined_master.experiments.commands.config_check import CheckedConfig, check_config, with_findings
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.recent_checks import RecentChecks
-from determined_master.experiments.search import snapshot_of
+from determined_master.experiments.hp_search import snapshot_of
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.logs import repository as logs
 from determined_master.offloading.offloader import Offloader
