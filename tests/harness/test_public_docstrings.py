@@ -68,9 +68,10 @@ PUBLIC = {
     "determined.launch.torch_distributed": "main",
     "determined.launch.wrap_rank": "main",
     "determined.storage": "Storage from_config",
-    "determined.config": "Checked Diagnostic ExperimentConfig check",
+    "determined.config": "CheckResult Diagnostic ExperimentConfig check",
     "determined.context": (
-        "LIMIT ArchiveTooLarge ContextError Entry KnownFolders Packed check_archive entries from_files pack read small_files "
+        "LIMIT ArchiveEntry ArchiveTooLarge ContextArchive ContextError KnownFolders check_archive entries from_files "
+        "pack read small_files "
         "to_tgz unpack"
     ),
     "determined.environments": (

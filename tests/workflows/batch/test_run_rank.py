@@ -116,10 +116,11 @@ def test_data_is_unpacked_for_the_program_and_removed_after_it(node: Node) -> No
 def test_the_last_rank_of_a_node_removes_the_data(node: Node) -> None:
     node.pack(a="one")
     (node.record / "command.sh").write_text(
-        "until [ -e $HOME/go$SLURM_PROCID ]; do sleep 0.05; done; cat $SLURM_TMPDIR/a"
+        "touch $HOME/here$SLURM_PROCID; until [ -e $HOME/go$SLURM_PROCID ]; do sleep 0.05; done; cat $SLURM_TMPDIR/a"
     )
     ranks = [node.start(rank=rank) for rank in range(3)]
-    wait_until(lambda: (node.disk / "a").exists())
+    # A rank that has not begun does not use the data yet, so that the end of the others removes it.
+    wait_until(lambda: all((node.folder / f"here{rank}").exists() for rank in range(3)))
     for rank, process in enumerate(ranks):
         assert (node.disk / "a").exists()
         (node.folder / f"go{rank}").touch()

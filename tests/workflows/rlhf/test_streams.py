@@ -47,7 +47,7 @@ class Worker:
         self.thread.start()
 
     def join(self) -> None:
-        self.thread.join(5)
+        self.thread.join(stream_client.GRACE_SECONDS + 5)  # so long a client may wait for a server that is gone
         assert not self.thread.is_alive()
 
 
