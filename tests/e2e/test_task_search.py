@@ -89,6 +89,7 @@ def log_of(cluster: LiveCluster, task_id: str) -> str:
     return "\n".join(str(line["log"]).rstrip() for line in cluster.session.stream(f"/api/v1/tasks/{task_id}/logs"))
 
 
+@pytest.mark.long  # in tests/integration/test_task_search.py the next task continues from the snapshot, too
 def test_a_method_that_raises_goes_on_from_its_snapshot(cluster: LiveCluster, tmp_path: Path):
     own = OWN.replace("@", repr(str(tmp_path / "crashed")))
     searcher = {"name": "search_method", "method": "my_search:MySearch", "max_trials": 3}

@@ -76,7 +76,7 @@ async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_prov
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("queued", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("queued", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_reading_a_long_queue_anew_and_freeing_it_holds_the_loop_up_for_5_ms_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: int
 ):
