@@ -259,3 +259,12 @@ async def test_the_next_commit_waits_for_the_disk_after_one_that_failed(database
     assert _settings(database) == (2, 1000)
     async with database.read() as session:
         assert list(await session.scalars(text("SELECT id FROM kept"))) == [1, 2, 3, 4, 7]
+
+
+async def test_a_statement_on_a_closed_connection_names_it_in_the_loop_and_in_the_thread(tmp_path: Path) -> None:
+    """SQLAlchemy recognizes by these words that the connection is gone."""
+    connection = await SqliteConnection("BEGIN").open(lambda: sqlite3.connect(tmp_path / "db", check_same_thread=False))
+    connection.stop()
+    for sql in ("SELECT 1", "VACUUM"):
+        with pytest.raises(ValueError, match="no active connection"):
+            await connection.execute(sql, ())

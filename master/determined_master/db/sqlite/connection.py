@@ -96,7 +96,7 @@ class SqliteConnection:
                 if len(self._long) >= _MAX_LONG:
                     self._long.clear()
                 self._long.add(sql)
-        return await self._call(partial(self._execute_in_thread, begin, sql, values, is_many=is_many))
+        return await self._call(partial(self._execute_in_thread, self._open, begin, sql, values, is_many=is_many))
 
     def _begins(self, begin: str) -> bool:
         """Begins a transaction in the loop. Returns False if that would mean to wait for a lock."""
@@ -136,15 +136,16 @@ class SqliteConnection:
         finally:
             self._pauses_left = None
 
-    def _execute_in_thread(self, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool) -> "Answer":
-        connection = self._open
-        if begin is not None and not self.only_reads:
+    def _execute_in_thread(
+        self, connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
+    ) -> "Answer":
+        if begin is not None and self.only_reads:
+            connection.execute(begin)  # takes no lock
+        elif begin is not None:
             connection.execute(WAIT)
-        try:
-            if begin is not None:
+            try:
                 connection.execute(begin)
-        finally:
-            if begin is not None and not self.only_reads:
+            finally:
                 connection.execute(NO_WAIT)
         return _execute(connection, sql, values, is_many=is_many)
 
