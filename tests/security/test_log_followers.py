@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.latency import Latency, health_of, measured
+from tests.support.latency import Latency, health_of, measured, measured_apart
 from tests.support.live_cluster import LiveCluster, live_cluster
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
@@ -60,23 +59,13 @@ async def write_lines(client: httpx.AsyncClient, experiment: Experiment, first: 
         (await client.post("/api/v1/task/logs", json=body, headers=headers)).raise_for_status()
 
 
-def rename(experiment: Experiment) -> Callable[[], int]:
-    """Returns a function that renames the experiment, which is a write, and returns the status."""
-    names = itertools.count()
-
-    def ask() -> int:
-        body = {"name": f"renamed {next(names)}"}
-        experiment.cluster.session.patch(f"/api/v1/experiments/{experiment.id}", body)
-        return 200
-
-    return ask
-
-
 @contextlib.contextmanager
 def waits_of(experiment: Experiment) -> Iterator[dict[str, Latency]]:
-    """Measures /health and a write while the block runs."""
-    health = measured(health_of(experiment.cluster.port))
-    with health as answers, measured(rename(experiment)) as writes:
+    """Measures /health and a write, the renaming of the experiment, while the block runs."""
+    port, path = experiment.cluster.port, f"/api/v1/experiments/{experiment.id}"
+    headers = {"Authorization": str(experiment.cluster.session.headers["Authorization"])}
+    write = measured_apart(port, path, method="PATCH", headers=headers, body='{"name": "renamed #"}')
+    with measured_apart(port, "/health") as answers, write as writes:
         yield {"/health": answers, "a write": writes}
 
 

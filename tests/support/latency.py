@@ -2,11 +2,17 @@
 
 import contextlib
 import http.client
+import json
 import statistics
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -62,3 +68,28 @@ def measured(ask: Callable[[], int], pause: float = 0.02) -> Iterator[Latency]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextlib.contextmanager
+def measured_apart(
+    port: int, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: str = ""
+) -> Iterator[Latency]:
+    """Like ``measured``, from a process of its own; the latency is known after the block. ``body``: each ``#`` in it is
+    the number of the request."""
+    request = {
+        "port": port,
+        "method": method,
+        "path": path,
+        "headers": dict(headers or {}),
+        "body": body,
+        "pause": 0.02,
+    }
+    argv = [sys.executable, "-m", "tests.support.latency_probe", json.dumps(request)]
+    latency = Latency()
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield latency
+        finally:
+            output, _ = process.communicate("")
+    found = json.loads(output)
+    latency.seconds, latency.failures = found["seconds"], found["failures"]
