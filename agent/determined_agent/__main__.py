@@ -101,7 +101,9 @@ async def run(settings: Settings, umask: int) -> int:
         settings, memory.agent_id, slots, token, umask, monitor, cluster_folders=lambda: memory.cluster_folders
     )
     exit_hold = ExitHold() if settings.pilot else None
-    daemon = Daemon(settings, token, memory, slots, runtime.driver, runtime.hooks, exit_hold=exit_hold)
+    daemon = Daemon(
+        settings, token, memory, slots, runtime.driver, runtime.hooks, exit_hold=exit_hold, entry=runtime.entry
+    )
     daemon.adopt()
     connection = Connection(settings.master, lambda: token, daemon, settings.trust)
     link = asyncio.create_task(connection.run())

@@ -15,6 +15,7 @@ from determined.link.messages import (
     DesiredContainer,
     DesiredState,
     Hello,
+    OpenStream,
     ReportedContainer,
     ReportedState,
     SlotFacts,
@@ -36,6 +37,8 @@ from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.run_folders.leftover_reports import send_leftover_reports
 from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings
+from determined_agent.streams.program import TaskEntry
+from determined_agent.streams.sessions import MasterAddress, Sessions
 from determined_agent.task_process.entry_command import build_command
 from determined_launch.out_of_space import is_out_of_space
 from determined_launch.version import DETENT_VERSION
@@ -59,11 +62,16 @@ class Daemon:
         hooks: Sequence[Hook],
         build_command: CommandBuilder = build_command,
         exit_hold: ExitHold | None = None,
+        entry: TaskEntry | None = None,
     ) -> None:
         self._settings = settings
         self._exit_hold = exit_hold
         self._client = HttpClient(settings.master, token, trust=settings.trust, is_shared=True)
         """For the output of all containers."""
+        self._sessions = None
+        if entry is not None:
+            address = MasterAddress(settings.master, token, settings.trust)
+            self._sessions = Sessions(address, entry, self._running_folder)
         self._memory = memory
         self._slots = list(slots)
         self._driver = driver
@@ -100,6 +108,7 @@ class Daemon:
             container_runtime=self._settings.container_runtime,
             folder_id=self._memory.folder_id,
             sent_at=time.time(),
+            takes_streams=self._sessions is not None,
         )
 
     @property
@@ -177,6 +186,11 @@ class Daemon:
         self._reconcile()
         self._report_soon()
 
+    def open_stream(self, message: OpenStream) -> None:
+        """Connects a stream into one of the containers."""
+        if self._sessions is not None:
+            self._sessions.open(message)
+
     def sent(self, report: ReportedState) -> None:
         """Notes a report that was sent. A container is forgotten only after one with the end of its output: no later
         report speaks of it, and the master would wait for that end."""
@@ -199,6 +213,8 @@ class Daemon:
         for life in self._lives.values():
             life.cancel()
         await asyncio.gather(*self._lives.values(), *self._removals, return_exceptions=True)
+        if self._sessions is not None:
+            await self._sessions.close()
         await self._client.aclose()
         self._memory.close()
 
@@ -284,11 +300,17 @@ class Daemon:
             removal.add_done_callback(self._removals.discard)
         self._report_soon()
 
+    def _running_folder(self, container_id: str) -> RunFolder | None:
+        container = self._containers.get(container_id)
+        return container.folder if container is not None and container.state is ContainerState.RUNNING else None
+
     def _note(self, is_urgent: bool) -> None:
         if is_urgent:
             self.changed.set()
         else:
             self._report_soon()
+        if self._sessions is not None:
+            self._sessions.end_left()
         # Deferred, because a change may happen inside a step.
         asyncio.get_running_loop().call_soon(self._reconcile)
 

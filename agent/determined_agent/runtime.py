@@ -35,6 +35,9 @@ from determined_agent.images.image_store import DEFAULT_IMAGES, Images
 from determined_agent.images.pulled_images import PulledImages
 from determined_agent.master_link.contexts import Contexts
 from determined_agent.settings import Settings
+from determined_agent.streams.container_entry import ContainerEntry
+from determined_agent.streams.process_entry import ProcessEntry
+from determined_agent.streams.program import TaskEntry
 
 
 class WarmHook(Hook, Protocol):
@@ -49,9 +52,18 @@ class Runtime:
     driver: Driver
     hooks: tuple[Hook, ...]
     environment: WarmHook
+    entry: TaskEntry
 
-    def __init__(self, driver: Driver, first: Sequence[Hook], environment: WarmHook, others: Sequence[Hook]) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        first: Sequence[Hook],
+        environment: WarmHook,
+        others: Sequence[Hook],
+        entry: TaskEntry,
+    ) -> None:
         self.driver = driver
+        self.entry = entry
         self.environment = environment
         self.hooks = (*first, environment, *others)
 
@@ -77,7 +89,7 @@ class ProcessRuntime(Runtime):
         environments: Environments,
         forks: ShimForks,
     ) -> None:
-        super().__init__(driver, first, environment, others)
+        super().__init__(driver, first, environment, others, ProcessEntry())
         self._environments = environments
         self._forks = forks
         self._known: asyncio.Future[Callable[[], Set[str]]] = asyncio.get_running_loop().create_future()
@@ -104,8 +116,9 @@ class ContainerRuntime(Runtime):
         others: Sequence[Hook],
         image_cleanup: ImageCleanup,
         host_mounts: HostMounts,
+        entry: TaskEntry,
     ) -> None:
-        super().__init__(driver, first, environment, others)
+        super().__init__(driver, first, environment, others, entry)
         self._driver = driver
         self._host_mounts = host_mounts
         self._image_cleanup = image_cleanup
@@ -176,7 +189,9 @@ def make_runtime(
     )
     environment_hook = ContainerEnvironmentHook(settings, agent_id, slots, images)
     first = (identity, HostAccessHook(access))
-    return ContainerRuntime(containers, first, environment_hook, hooks, image_cleanup, host_mounts)
+    return ContainerRuntime(
+        containers, first, environment_hook, hooks, image_cleanup, host_mounts, ContainerEntry(engine)
+    )
 
 
 def _check_package() -> None:

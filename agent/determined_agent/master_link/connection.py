@@ -14,7 +14,15 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from determined.client.certificates import Trust, refusal
 from determined.errors import DeterminedError
-from determined.link.messages import MASTER_MESSAGE, DesiredState, Hello, Refuse, ReportedState, Welcome
+from determined.link.messages import (
+    MASTER_MESSAGE,
+    DesiredState,
+    Hello,
+    OpenStream,
+    Refuse,
+    ReportedState,
+    Welcome,
+)
 from determined_agent.master_link.http import tls
 
 logger = logging.getLogger(__name__)
@@ -48,6 +56,8 @@ class Agent(Protocol):
     def obey(self, desired: DesiredState) -> None: ...
 
     def sent(self, report: ReportedState) -> None: ...
+
+    def open_stream(self, message: OpenStream) -> None: ...
 
     def cut_off(self) -> None: ...
 
@@ -136,8 +146,8 @@ class Connection:
                 raise Refused(f"the master rejected this agent: {reason}")
             case Refuse(reason=reason):
                 raise LinkLost(f"the master rejected the connection for now: {reason}")
-            case DesiredState():
-                raise LinkLost("the master sent a desired state before its welcome message")
+            case DesiredState() | OpenStream():
+                raise LinkLost("the master sent another message before its welcome message")
         if not self._agent.welcome(answer, _address(link)):
             raise LinkLost(f"the master's epoch {answer.master_epoch} is older than that of an earlier connection")
         logger.info("connected to %s", self._master)
@@ -154,6 +164,8 @@ class Connection:
                 message = MASTER_MESSAGE.validate_json(text)
                 if isinstance(message, DesiredState):
                     self._agent.obey(message)
+                elif isinstance(message, OpenStream):
+                    self._agent.open_stream(message)
                 elif isinstance(message, Refuse):
                     if message.final:
                         raise Refused(f"the master rejected this agent: {message.reason}")

@@ -5,6 +5,14 @@ from determined_cli.log_arguments import log_arguments
 
 NOUNS_WITHOUT_VERBS = ()
 
+INPUT = argument("-i", "--stdin", action="store_true", help="pass this command's input to the program")
+TERMINAL = argument("-t", "--tty", action="store_true", help="give the program a terminal; with -i, yours")
+RANK = argument(
+    "--rank", type=int, default=0, metavar="N", help="in the container of this rank (default: 0, the chief)"
+)
+PROGRAM = argument("program", nargs="...", metavar="-- PROGRAM", help="program and its arguments")
+PORTS = argument("ports", nargs="+", metavar="[LOCAL:]REMOTE", help="port of the task, and of this machine before it")
+
 VERBS = (
     Command(
         "list",
@@ -25,5 +33,19 @@ VERBS = (
         "end at once; `det trial kill` ends a trial",
         "determined_cli.task.show:kill",
         (argument("task_id", nargs="+", metavar="TASK_ID"),),
+    ),
+    Command(
+        "exec",
+        "run a program beside a task that runs, with its environment",
+        "determined_cli.task.enter:execute",
+        (INPUT, TERMINAL, RANK, argument("task_id", metavar="TASK_ID"), PROGRAM),
+        examples=("det task exec 3f2b -- nvidia-smi", "det task exec -it 3f2b --rank 1 -- bash"),
+    ),
+    Command(
+        "port-forward",
+        "reach a port of a task from this machine",
+        "determined_cli.task.enter:forward_port",
+        (RANK, argument("task_id", metavar="TASK_ID"), PORTS),
+        examples=("det task port-forward 3f2b 8888", "det task port-forward 3f2b 9000:8888"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from determined_cli.command import TRIAL_ID, Command, argument
 from determined_cli.log_arguments import first_error_argument, log_arguments
+from determined_cli.task.arguments import INPUT, PROGRAM, RANK, TERMINAL
 
 NOUNS_WITHOUT_VERBS = ()
 
@@ -23,6 +24,20 @@ VERBS = (
         "determined_cli.logs:of_trial",
         (TRIAL_ID, log_arguments, first_error_argument),
         examples=("det t logs 7 -f", "det t logs 7 --tail 50 --level ERROR", "det t logs 7 --first-error"),
+    ),
+    Command(
+        "exec",
+        "run a program beside a trial that runs, with its environment",
+        "determined_cli.task.enter:execute_in_trial",
+        (INPUT, TERMINAL, RANK, TRIAL_ID, PROGRAM),
+        examples=("det t exec 7 -- nvidia-smi", "det t exec -it 7 --rank 1 -- python"),
+    ),
+    Command(
+        "shell",
+        "open a shell beside a trial that runs",
+        "determined_cli.task.enter:open_shell",
+        (RANK, TRIAL_ID),
+        examples=("det t shell 7",),
     ),
     Command("kill", "end at once, without a checkpoint", "determined_cli.trial.commands:kill", (TRIAL_ID,)),
     Command(

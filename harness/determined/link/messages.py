@@ -132,6 +132,8 @@ class Hello(_Message):
     versions."""
     sent_at: float = 0.0
     """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
+    takes_streams: bool = False
+    """True if this agent connects streams when it gets :class:`OpenStream`; False from earlier versions."""
 
 
 class OutputLine(_Message):
@@ -299,8 +301,38 @@ class DesiredState(_Message):
     any other output."""
 
 
+class Execution(_Message):
+    """A program to run beside a task, with its environment, user and limits."""
+
+    argv: list[str]
+    """Empty: the user's shell."""
+    terminal: tuple[int, int] | None = None
+    """Rows and columns of its terminal; None for a program without one."""
+    terminal_type: str = ""
+    """Value of ``TERM``; empty without a terminal."""
+
+
+class OpenStream(_Message):
+    """Asks the agent to connect a stream to ``WS /detent/streams/{stream_id}`` with this key, and to join it with a
+    program or a port of a container. Sent once, and only to an agent that ``takes_streams``: a client whose stream is
+    not connected within some seconds gets an error and asks again."""
+
+    kind: Literal["open_stream"] = "open_stream"
+    stream_id: str
+    key: str
+    session_id: str
+    """The session on the agent, which outlives a connection; a new one unless ``is_resumed``."""
+    is_resumed: bool = False
+    container_id: str
+    user: str
+    """Who opened it; nobody else may resume it."""
+    execution: Execution | None = None
+    port: int = 0
+    """Port to connect to if there is nothing to execute."""
+
+
 AgentMessage = Annotated[Hello | ReportedState, Field(discriminator="kind")]
-MasterMessage = Annotated[Welcome | Refuse | DesiredState, Field(discriminator="kind")]
+MasterMessage = Annotated[Welcome | Refuse | DesiredState | OpenStream, Field(discriminator="kind")]
 
 AGENT_MESSAGE: TypeAdapter[Hello | ReportedState] = TypeAdapter(AgentMessage)
-MASTER_MESSAGE: TypeAdapter[Welcome | Refuse | DesiredState] = TypeAdapter(MasterMessage)
+MASTER_MESSAGE: TypeAdapter[Welcome | Refuse | DesiredState | OpenStream] = TypeAdapter(MasterMessage)

@@ -25,6 +25,7 @@ class Link:
     last_wish: Sequence[DesiredContainer] = ()
     master_seen_at: str = ""
     """The address at which this agent reaches the master."""
+    takes_streams: bool = False
     stored: StoredReport = field(default_factory=StoredReport)
     _compared: str | None = None
     _compared_at: float = 0.0

@@ -62,7 +62,14 @@ class AgentEndpoint:
         if hello is None:
             return
         seen_at = (socket.scope.get("server") or ("",))[0]
-        link = Link(hello.agent_id, socket, hello.folder_id, hello.hostname, master_seen_at=seen_at)
+        link = Link(
+            hello.agent_id,
+            socket,
+            hello.folder_id,
+            hello.hostname,
+            master_seen_at=seen_at,
+            takes_streams=hello.takes_streams,
+        )
         former = self.registry.add(link)
         if former is not None:
             with contextlib.suppress(RuntimeError):

@@ -35,6 +35,7 @@ from determined_master.notifications import Notifications
 from determined_master.offloading.offloader import Offloader
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.settings import Settings
+from determined_master.streams.broker import StreamBroker
 from determined_master.trials.access import TrialAccess
 from determined_master.trials.service import Trials
 from determined_master.users import ownership_repository
@@ -93,6 +94,7 @@ RendezvousDep = Annotated[RendezvousWait, Depends(_one_of(lambda services: servi
 RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.registry))]
 QueueUpdatesDep = Annotated[QueueUpdates, Depends(_one_of(lambda services: services.queue_updates))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
+StreamsDep = Annotated[StreamBroker, Depends(_one_of(lambda services: services.streams))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
 TaskSearchDep = Annotated[TaskSearch, Depends(_one_of(lambda services: services.task_search))]
 TrialAccessDep = Annotated[TrialAccess, Depends(_one_of(lambda services: services.access))]

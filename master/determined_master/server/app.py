@@ -9,7 +9,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from determined_master import notifications
-from determined_master.api import agent_link, errors
+from determined_master.api import agent_link, errors, stream_endpoint
 from determined_master.api.change_feed import ChangeFeed
 from determined_master.api.detent import (
     checkpoint_files,
@@ -27,6 +27,7 @@ from determined_master.api.detent import (
     search_task,
     sign_in,
     storage,
+    task_streams,
     trial_progress,
     why,
 )
@@ -120,6 +121,7 @@ ROUTERS = (
     experiment_table.router,
     experiment_search.router,
     bulk_actions.router,
+    task_streams.router,
 )
 
 METRICS_PATH = "/api/v1/trials/{trial_id:int}/metrics"
@@ -186,6 +188,8 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in paths)
     app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
+    streams = stream_endpoint.StreamEndpoint(services.streams, services.authenticator)
+    app.router.routes.append(WebSocketRoute(stream_endpoint.PATH, streams.serve))
     for router in ROUTERS:
         # Not include_router, which looks at each route of each router anew for every request.
         app.router.routes.extend(router.routes)

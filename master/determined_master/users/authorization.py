@@ -35,6 +35,12 @@ class Authorization:
         if not self.may_delete(principal, owner_id):
             raise await _refusal(session, owner_id, what, "delete")
 
+    async def check_enter(self, session: ReadSession, principal: Principal, owner_id: int, what: str) -> None:
+        """Raises Forbidden for anyone but the owner and admins, on an open cluster too: who enters a task acts as its
+        owner."""
+        if not self.may_delete(principal, owner_id):
+            raise await _refusal(session, owner_id, what, "enter")
+
 
 def _is_owner(principal: Principal, owner_id: int) -> bool:
     return principal.admin or principal.user_id == owner_id

@@ -56,6 +56,7 @@ from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.database_url import is_postgresql
 from determined_master.settings.settings import Settings, environment
+from determined_master.streams.broker import StreamBroker
 from determined_master.tasks.service import Tasks
 from determined_master.trials.access import TrialAccess
 from determined_master.trials.service import Trials
@@ -99,6 +100,7 @@ class Services:
     storage: StorageHealth
     access: TrialAccess
     rendezvous: RendezvousWait
+    streams: StreamBroker
     lease: Lease | None = None
     """The lease of a database that several masters could reach."""
     identity: Identity = field(default_factory=Identity)
@@ -219,6 +221,7 @@ def build(
         storage=storage,
         access=access,
         rendezvous=RendezvousWait(database, clock, notifications, allocations, access, lambda: registry.master_seen_at),
+        streams=StreamBroker(registry),
         lease=lease,
         identity=identity,
         draining=draining,

@@ -1,0 +1,1 @@
+"""Streams into the tasks of this agent: programs that run beside them, and connections to their ports."""

@@ -1,0 +1,178 @@
+"""Runs a program beside a task, in its namespaces and with its user and limits: ``python -I -S enter_task.py ORDER
+STATUS ROOTS``, where the first two are descriptors of pipes: the order comes from one, the end goes into the other.
+
+Standard library only. Stays as the parent of the program, ends what the program leaves, and ends both with the agent.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import termios
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+if __name__ == "__main__":
+    # Last, because modules beside an installed package may have names of the standard library.
+    sys.path += sys.argv[3].split(os.pathsep)
+
+from determined_agent.task_process import processes
+from determined_agent.task_process.identity import Identity
+from determined_launch import process_table
+
+NAMESPACES = ("user", "mnt", "ipc", "uts", "net", "cgroup")
+"""In the order in which they are entered: the first gives the right to enter the others."""
+_PATIENCE_SECONDS = 2.0
+
+
+def main(order_pipe: int, status_pipe: int) -> int:
+    """Runs one program. Returns 0; how it ended is in the pipe."""
+    with open(order_pipe, encoding="utf-8") as file:
+        order: dict[str, Any] = json.load(file)
+    os.set_inheritable(status_pipe, False)
+    processes.become_subreaper()
+    processes.die_with_parent(order["agent"])
+    has_terminal = os.isatty(0)
+    if has_terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    problem_out, problem_in = os.pipe()
+    try:
+        child = _fork(order, problem_in, has_terminal=has_terminal)
+    except OSError as problem:
+        _write(status_pipe, {"error": f"cannot enter the task: {problem.strerror}"})
+        return 0
+    os.close(problem_in)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, lambda got, _frame: _pass_on(child, got))
+    for descriptor in (0, 1, 2):  # the program's, and not this process's: its end is theirs
+        os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+    with open(problem_out, encoding="utf-8") as file:
+        reason = file.read()
+    _, status = os.waitpid(child, 0)
+    own = os.getpid()
+    processes.kill_all(lambda: _left_below(own), patience=_PATIENCE_SECONDS)
+    _write(status_pipe, {"error": reason} if reason else _outcome(status))
+    return 0
+
+
+def _fork(order: Mapping[str, Any], problem: int, *, has_terminal: bool) -> int:
+    target: int = order["pid"]
+    spaces = _foreign(target)
+    pids = _open_foreign(target, "pid")
+    found = process_table.find(target)
+    if found is None or found.started != order["started"]:
+        raise ProcessLookupError(3, "it has just ended")
+    limits = {number: resource.prlimit(target, number) for number in _limits()}
+    processors = os.sched_getaffinity(target)
+    # A user namespace comes first, and only the program enters one.
+    if pids is not None and "user" not in spaces:
+        _enter(pids)
+    child = os.fork()
+    if child:
+        for descriptor in (*spaces.values(), *([pids] if pids is not None else [])):
+            os.close(descriptor)
+        return child
+    try:
+        processes.die_with_parent(0)
+        if has_terminal:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+        else:
+            os.setsid()
+        for descriptor in spaces.values():
+            _enter(descriptor)
+        _execute(order, limits, processors)
+    except BaseException as error:
+        os.write(problem, f"{error}".encode())
+        os._exit(127)
+
+
+def _execute(order: Mapping[str, Any], limits: Mapping[int, tuple[int, int]], processors: set[int]) -> NoReturn:
+    for number, (soft, hard) in limits.items():
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(number, (soft, hard))
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, processors)
+    os.umask(order["umask"])
+    identity = Identity.from_json(order["identity"])
+    if identity is not None:
+        identity.become()
+        processes.die_with_parent(0)  # the kernel forgets it when a process changes its user
+    for number in range(1, signal.NSIG):
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            with contextlib.suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_DFL)
+    environment: dict[str, str] = order["environment"]
+    os.chdir(order["workdir"])
+    argv: list[str] = order["argv"] or [_shell(environment, order["shells"])]
+    try:
+        os.execvpe(argv[0], argv, environment)
+    except OSError as error:
+        raise OSError(f"cannot run {argv[0]!r} in the task: {error.strerror}") from error
+
+
+def _limits() -> set[int]:
+    return {value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
+
+
+def _shell(environment: Mapping[str, str], shells: list[str]) -> str:
+    for name in (environment.get("SHELL", ""), *shells):
+        found = shutil.which(name, path=environment.get("PATH", os.defpath)) if name else None
+        if found:
+            return found
+    raise OSError("the task has no shell")
+
+
+def _foreign(target: int) -> dict[str, int]:
+    """Returns the namespaces in which the task is and this process is not, but for that of pids."""
+    opened = {name: _open_foreign(target, name) for name in NAMESPACES}
+    return {name: descriptor for name, descriptor in opened.items() if descriptor is not None}
+
+
+def _open_foreign(target: int, name: str) -> int | None:
+    """Returns a descriptor of a namespace; None if it is this process's own, or the kernel has none of this name."""
+    try:
+        if os.readlink(f"/proc/{target}/ns/{name}") == os.readlink(f"/proc/self/ns/{name}"):
+            return None
+    except FileNotFoundError:
+        return None
+    return os.open(f"/proc/{target}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _enter(namespace: int) -> None:
+    if processes.libc.setns(namespace, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _pass_on(child: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, number)
+
+
+def _left_below(own: int) -> set[int]:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return set(process_table.descendants(own))
+
+
+def _outcome(status: int) -> dict[str, int]:
+    if os.WIFSIGNALED(status):
+        return {"signal": os.WTERMSIG(status)}
+    return {"code": os.WEXITSTATUS(status)}
+
+
+def _write(pipe: int, status: Mapping[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the agent has gone
+        os.write(pipe, json.dumps(status).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

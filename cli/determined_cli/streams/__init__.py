@@ -1,0 +1,1 @@
+"""Streams into tasks: programs beside them, and connections to their ports."""

@@ -1,0 +1,103 @@
+"""Listens on a port of this machine and passes each connection to a port of a task."""
+
+import asyncio
+import contextlib
+
+from determined.client.session import Session
+from determined.errors import BadRequest, DeterminedError
+from determined.streams.records import Kind, Record
+from determined.streams.windowed import Cut
+from determined_cli.streams.stream_client import StreamClient
+from determined_cli.terminal.messages import say
+
+READ_BYTES = 32 << 10
+MAX_PORT = 65535
+HOST = "127.0.0.1"
+
+
+def ports_of(text: str) -> tuple[int, int]:
+    """Returns the local and the task's port of ``[LOCAL:]REMOTE``. Local 0: any free one. Raises BadRequest.
+
+    >>> ports_of("8888"), ports_of("9000:8888"), ports_of(":8888")
+    ((8888, 8888), (9000, 8888), (0, 8888))
+    """
+    local, separator, remote = text.rpartition(":")
+    numbers = (local or "0" if separator else remote, remote)
+    if not all(number.isascii() and number.isdecimal() and len(number) <= len(str(MAX_PORT)) for number in numbers):
+        raise BadRequest(f"'{text}' is no port; give PORT or LOCAL:REMOTE, such as 8888 or 9000:8888")
+    ours, theirs = int(numbers[0]), int(numbers[1])
+    if ours > MAX_PORT or not 0 < theirs <= MAX_PORT:
+        raise BadRequest(f"'{text}': ports are numbers from 1 to {MAX_PORT}")
+    return ours, theirs
+
+
+def forward(session: Session, task_id: str, ports: list[tuple[int, int]], *, rank: int = 0) -> None:
+    """Forwards until Ctrl-C. Raises DeterminedError if a port of this machine is taken."""
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_forward(session, task_id, ports, rank))
+
+
+async def _forward(session: Session, task_id: str, ports: list[tuple[int, int]], rank: int) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        for local, remote in ports:
+
+            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, remote: int = remote) -> None:
+                await _serve(session, task_id, {"port": remote, "rank": rank}, reader, writer)
+
+            try:
+                server = await asyncio.start_server(serve, HOST, local, limit=READ_BYTES)
+            except OSError as problem:
+                raise DeterminedError(f"cannot listen on port {local} of this machine: {problem.strerror}") from problem
+            await stack.enter_async_context(server)
+            place = server.sockets[0].getsockname()[1]
+            print(f"Forwarding {HOST}:{place} to port {remote} of task {task_id}", flush=True)
+        await asyncio.Event().wait()
+
+
+async def _serve(
+    session: Session,
+    task_id: str,
+    body: dict[str, int],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    """Passes one connection on until both directions have ended."""
+    client = StreamClient(session, task_id, body)
+    running = asyncio.create_task(client.run())
+    sending = asyncio.create_task(_send(client, reader))
+    try:
+        problem = await _receive(client, writer)
+        if problem:
+            say(f"det: {problem}")
+        elif running.done():
+            running.result()
+    except DeterminedError as error:
+        say(f"det: {error.message}")
+    finally:
+        sending.cancel()
+        running.cancel()
+        await asyncio.gather(sending, running, return_exceptions=True)
+        writer.close()
+
+
+async def _send(client: StreamClient, reader: asyncio.StreamReader) -> None:
+    with contextlib.suppress(Cut, OSError):
+        while data := await reader.read(READ_BYTES):
+            await client.stream.send(Record(Kind.INPUT, data))
+        await client.stream.send(Record(Kind.END))
+
+
+async def _receive(client: StreamClient, writer: asyncio.StreamWriter) -> str:
+    """Returns why there is no connection, or an empty text."""
+    with contextlib.suppress(Cut, OSError):
+        while True:
+            record = await client.stream.receive()
+            if record.kind is Kind.OUTPUT:
+                writer.write(record.content)
+                await writer.drain()
+            elif record.kind is Kind.END:
+                writer.write_eof()
+            elif record.kind is Kind.STATUS:
+                await client.stream.acknowledge()
+                return str(record.value.get("error") or "")
+    return ""

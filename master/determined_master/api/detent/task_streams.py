@@ -1,0 +1,84 @@
+"""Opens streams into tasks: a program beside a task, or a connection to one of its ports."""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Field, model_validator
+
+from determined.link.messages import Execution
+from determined_master.api.dependencies import AuthorizationDep, DatabaseDep, Owner, StreamsDep
+from determined_master.api.json_body import JsonRoute
+from determined_master.api.schemas.base import Wire
+from determined_master.streams import target
+
+router = APIRouter(route_class=JsonRoute, prefix="/detent/tasks/{task_id}", tags=["detent"])
+MAX_WORDS = 1000
+MAX_COMMAND_CHARACTERS = 64 << 10
+MAX_PORT = 65535
+Cells = Annotated[int, Field(ge=1, le=10_000)]
+SessionId = Annotated[str, Field(pattern="^([0-9a-f]{32})?$")]
+
+
+class Terminal(Wire):
+    rows: Cells
+    columns: Cells
+    type: Annotated[str, Field(pattern="^[A-Za-z0-9._+-]{1,64}$")] = "xterm"
+
+
+class StreamBody(Wire):
+    """Either ``port``, or a program: ``argv``, which may be empty for a shell on a ``terminal``."""
+
+    rank: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    argv: Annotated[list[Annotated[str, Field(max_length=MAX_COMMAND_CHARACTERS)]], Field(max_length=MAX_WORDS)] = []
+    terminal: Terminal | None = None
+    port: Annotated[int, Field(ge=0, le=MAX_PORT)] = 0
+    session_id: SessionId = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> "StreamBody":
+        if sum(map(len, self.argv)) > MAX_COMMAND_CHARACTERS:
+            raise ValueError(f"argv: at most {MAX_COMMAND_CHARACTERS} characters in all")
+        if any("\0" in word for word in self.argv):
+            raise ValueError("argv: no word may hold a zero byte")
+        if self.port and (self.argv or self.terminal):
+            raise ValueError("a port or a program, not both")
+        if not self.port and not self.argv and self.terminal is None:
+            raise ValueError("a program needs argv, or a terminal for a shell")
+        return self
+
+
+class StreamAnswer(Wire):
+    """``key``: the second subprotocol with which the client connects to ``/detent/streams/{streamId}``, once and
+    soon. ``session_id``: continues the same session over another stream, some time after this one was cut."""
+
+    stream_id: str
+    key: str
+    session_id: str
+    agent_id: str
+
+
+@router.post("/streams")
+async def open_stream(
+    task_id: str,
+    body: StreamBody,
+    user: Owner,
+    database: DatabaseDep,
+    authorization: AuthorizationDep,
+    streams: StreamsDep,
+) -> StreamAnswer:
+    async with database.read() as session:
+        container = await target.find(session, authorization, user, task_id, body.rank)
+    execution = None
+    if not body.port:
+        size = body.terminal
+        execution = Execution(
+            argv=body.argv,
+            terminal=(size.rows, size.columns) if size else None,
+            terminal_type=size.type if size else "",
+        )
+    stream, session_id = await streams.open(
+        container, user.username, execution=execution, port=body.port, session_id=body.session_id
+    )
+    return StreamAnswer(
+        stream_id=stream.id, key=stream.keys["client"], session_id=session_id, agent_id=container.agent_id
+    )

@@ -1,0 +1,142 @@
+"""Brings the two ends of a stream together: a client's connection and the one that an agent opens for it.
+
+In memory: after a restart of the master, a client asks for a new stream into its session, which the agent has kept.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+from starlette.websockets import WebSocket
+
+from determined.errors import Conflict, MasterUnreachable, TooManyRequests
+from determined.link.messages import Execution, OpenStream
+from determined_master.agents.registry import Registry
+from determined_master.streams.target import Target
+
+MEETING_SECONDS = 15.0
+"""Time for both ends to connect."""
+MAX_STREAMS_PER_USER = 128
+Side = Literal["client", "agent"]
+
+
+class NobodyCame(MasterUnreachable):
+    """The agent did not connect the stream in time."""
+
+
+@dataclass
+class Stream:
+    """A stream until its end. Each key is valid once."""
+
+    id: str
+    user: str
+    keys: dict[Side, str]
+    sockets: dict[Side, WebSocket] = field(default_factory=dict)
+    both: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class StreamBroker:
+    """The streams of this master.
+
+    Example::
+
+        stream = await broker.open(target, user="ada", execution=Execution(argv=["nvidia-smi"]))
+        # the client connects with stream.keys["client"], the agent with stream.keys["agent"]
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._streams: dict[str, Stream] = {}
+        self._users: Counter[str] = Counter()
+
+    async def open(
+        self,
+        target: Target,
+        user: str,
+        *,
+        execution: Execution | None = None,
+        port: int = 0,
+        session_id: str = "",
+    ) -> tuple[Stream, str]:
+        """Asks the target's agent for a stream; returns it and the id of its session.
+
+        Args:
+            target: the container.
+            user: who opens it.
+            execution: a program to run, or None.
+            port: a port of the task, without a program.
+            session_id: a session to continue; empty for a new one.
+
+        Raises Conflict if the agent is not connected or too old, and TooManyRequests.
+        """
+        link = self._registry.links.get(target.agent_id)
+        if link is None:
+            raise Conflict(f"agent {target.agent_id} is not connected; its tasks go on, and can be entered when it is")
+        if not link.takes_streams:
+            raise Conflict(f"agent {target.agent_id} has an earlier version, which knows no streams; upgrade it")
+        if self._users[user] >= MAX_STREAMS_PER_USER:
+            raise TooManyRequests(f"{user} has {MAX_STREAMS_PER_USER} open streams; close some of them")
+        keys: dict[Side, str] = {"client": secrets.token_urlsafe(24), "agent": secrets.token_urlsafe(24)}
+        stream = Stream(secrets.token_hex(16), user, keys)
+        message = OpenStream(
+            stream_id=stream.id,
+            key=keys["agent"],
+            session_id=session_id or secrets.token_hex(16),
+            is_resumed=bool(session_id),
+            container_id=target.container_id,
+            user=user,
+            execution=execution,
+            port=port,
+        )
+        self._streams[stream.id] = stream
+        self._users[user] += 1
+        asyncio.get_running_loop().call_later(MEETING_SECONDS, self._expire, stream)
+        try:
+            await link.socket.send_text(message.model_dump_json())
+        except RuntimeError as error:
+            self._forget(stream)
+            raise Conflict(f"agent {target.agent_id} has just disconnected; try again") from error
+        return stream, message.session_id
+
+    def admit(self, stream_id: str, key: str) -> tuple[Stream, Side] | None:
+        """Returns the stream and the side for which a key is valid, which it is once; None for any other."""
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return None
+        for side, expected in stream.keys.items():
+            if hmac.compare_digest(expected.encode(), key.encode()):
+                del stream.keys[side]
+                return stream, side
+        return None
+
+    async def meet(self, stream: Stream, side: Side, socket: WebSocket) -> WebSocket:
+        """Waits for the other side, and returns its socket. Raises NobodyCame."""
+        stream.sockets[side] = socket
+        if len(stream.sockets) == 2:  # both sides
+            stream.both.set()
+        try:
+            async with asyncio.timeout(MEETING_SECONDS):
+                await stream.both.wait()
+        except TimeoutError:
+            self.end(stream)
+            raise NobodyCame from None
+        return stream.sockets["agent" if side == "client" else "client"]
+
+    def end(self, stream: Stream) -> None:
+        """Notes that a stream has ended; idempotent."""
+        stream.over.set()
+        self._forget(stream)
+
+    def _expire(self, stream: Stream) -> None:
+        if not stream.both.is_set():
+            self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        if self._streams.pop(stream.id, None) is not None:
+            self._users[stream.user] -= 1
+            if not self._users[stream.user]:
+                del self._users[stream.user]
