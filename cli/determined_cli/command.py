@@ -29,10 +29,22 @@ class Command:
     """One verb of a noun. ``run`` is ``module:function``, which is imported only if the verb is used.
 
     ``is_intermixed`` lets flags stand between the words of a list, which other verbs do not need. ``alias_words`` are
-    the words that an alias stands for beside the verb: ``attach`` may be ``logs --follow``.
+    the words that an alias stands for beside the verb: ``attach`` may be ``logs --follow``. With ``takes_program``, the
+    words behind ``--`` are ``program``.
     """
 
-    __slots__ = ("alias_words", "aliases", "arguments", "examples", "help", "is_intermixed", "name", "run", "verbs")
+    __slots__ = (
+        "alias_words",
+        "aliases",
+        "arguments",
+        "examples",
+        "help",
+        "is_intermixed",
+        "name",
+        "run",
+        "takes_program",
+        "verbs",
+    )
 
     def __init__(
         self,
@@ -46,11 +58,13 @@ class Command:
         *,
         is_intermixed: bool = False,
         alias_words: Mapping[str, Sequence[str]] | None = None,
+        takes_program: bool = False,
     ) -> None:
         self.name, self.help, self.run = name, help, run
         self.arguments, self.aliases, self.examples, self.verbs = arguments, aliases, examples, verbs
         self.is_intermixed = is_intermixed
         self.alias_words = alias_words or {}
+        self.takes_program = takes_program
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from determined_cli.terminal.messages import INTERRUPTED, say
 
 TYPE_CHECKING = False  # importing typing, or collections.abc, would cost a third of what `det --version` may take
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
     from determined_cli.command import Command
@@ -153,7 +154,10 @@ def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
     )
     for add in verb.arguments:
         add(parser)
-    args = (parser.parse_intermixed_args if verb.is_intermixed else parser.parse_args)(words)
+    if verb.takes_program:
+        args = _with_program(parser, words)
+    else:
+        args = (parser.parse_intermixed_args if verb.is_intermixed else parser.parse_args)(words)
     args.options = options
     module, _, function = verb.run.partition(":")
     try:
@@ -162,6 +166,20 @@ def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
     finally:
         if connection := sys.modules.get("determined_cli.connection"):
             connection.close()
+
+
+def _with_program(parser: ArgumentParser, words: list[str]) -> Namespace:
+    """Parses the words before ``--``; those behind it are the program."""
+    usage = parser.format_usage().removeprefix("usage: ").rstrip()
+    parser.usage = f"{usage} -- PROGRAM [ARGUMENT ...]"
+    place = words.index("--") if "--" in words else len(words)
+    args, surplus = parser.parse_known_args(words[:place])
+    if surplus and not surplus[0].startswith("-"):
+        parser.error(f"put the program behind --, as in: -- {' '.join(surplus)}")
+    if surplus:
+        parser.error(f"unrecognized arguments: {' '.join(surplus)}")
+    args.program = words[place + 1 :]
+    return args
 
 
 def _width() -> int:

@@ -71,9 +71,9 @@ async def _run(session: Session, task_id: str, body: dict[str, Any], *, has_inpu
         others.append(asyncio.create_task(client.stream.send(Record(Kind.END))))
     try:
         await asyncio.wait({running, output}, return_when=asyncio.FIRST_COMPLETED)
-        if running.done() and not output.done():
-            running.result()  # raises why
-        status = await output
+        if running.done() or await output is None:
+            await running  # raises why
+        status = await output or {"error": "the session has ended"}
         with contextlib.suppress(TimeoutError, DeterminedError):
             async with asyncio.timeout(1):  # the agent closes once it knows that the end has come
                 await running
@@ -86,13 +86,13 @@ async def _run(session: Session, task_id: str, body: dict[str, Any], *, has_inpu
     return int(status["code"]) if "code" in status else OF_SIGNAL + int(status["signal"])
 
 
-async def _print_output(client: StreamClient) -> dict[str, Any]:
-    """Prints until the end. Returns the status."""
+async def _print_output(client: StreamClient) -> dict[str, Any] | None:
+    """Prints until the end. Returns the status, or None if the session ended without one."""
     while True:
         try:
             record = await client.stream.receive()
         except Cut:
-            return {"error": "the session was ended"}
+            return None
         if record.kind is Kind.STATUS:
             await client.stream.acknowledge()
             return record.value

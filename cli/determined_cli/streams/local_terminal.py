@@ -29,7 +29,7 @@ def raw() -> Iterator[None]:
     """Passes every key on as it is, such as Ctrl-C, while the block runs."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    tty.setraw(descriptor)
+    tty.setraw(descriptor, termios.TCSADRAIN)  # keeps what was typed before
     try:
         yield
     finally:

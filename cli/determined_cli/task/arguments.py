@@ -10,7 +10,6 @@ TERMINAL = argument("-t", "--tty", action="store_true", help="give the program a
 RANK = argument(
     "--rank", type=int, default=0, metavar="N", help="in the container of this rank (default: 0, the chief)"
 )
-PROGRAM = argument("program", nargs="...", metavar="-- PROGRAM", help="program and its arguments")
 PORTS = argument("ports", nargs="+", metavar="[LOCAL:]REMOTE", help="port of the task, and of this machine before it")
 
 VERBS = (
@@ -38,8 +37,9 @@ VERBS = (
         "exec",
         "run a program beside a task that runs, with its environment",
         "determined_cli.task.enter:execute",
-        (INPUT, TERMINAL, RANK, argument("task_id", metavar="TASK_ID"), PROGRAM),
+        (INPUT, TERMINAL, RANK, argument("task_id", metavar="TASK_ID")),
         examples=("det task exec 3f2b -- nvidia-smi", "det task exec -it 3f2b --rank 1 -- bash"),
+        takes_program=True,
     ),
     Command(
         "port-forward",

@@ -39,12 +39,11 @@ def forward_port(args: Namespace) -> None:
 
 
 def _execute(args: Namespace, session: Session, task_id: str) -> int:
-    program = args.program[1:] if args.program[:1] == ["--"] else args.program
     has_terminal = args.tty and local_terminal.has_terminal()
     if args.tty and not has_terminal:
         say("det: this command's input or output is no terminal; the program gets none")
-    if not program and not has_terminal:
+    if not args.program and not has_terminal:
         raise BadRequest("no program: put it behind --, such as `det task exec TASK_ID -- nvidia-smi`")
     return execution.run_in_task(
-        session, task_id, program, rank=args.rank, has_input=args.stdin, has_terminal=has_terminal
+        session, task_id, args.program, rank=args.rank, has_input=args.stdin, has_terminal=has_terminal
     )

@@ -2,7 +2,7 @@
 
 from determined_cli.command import TRIAL_ID, Command, argument
 from determined_cli.log_arguments import first_error_argument, log_arguments
-from determined_cli.task.arguments import INPUT, PROGRAM, RANK, TERMINAL
+from determined_cli.task.arguments import INPUT, RANK, TERMINAL
 
 NOUNS_WITHOUT_VERBS = ()
 
@@ -29,8 +29,9 @@ VERBS = (
         "exec",
         "run a program beside a trial that runs, with its environment",
         "determined_cli.task.enter:execute_in_trial",
-        (INPUT, TERMINAL, RANK, TRIAL_ID, PROGRAM),
+        (INPUT, TERMINAL, RANK, TRIAL_ID),
         examples=("det t exec 7 -- nvidia-smi", "det t exec -it 7 --rank 1 -- python"),
+        takes_program=True,
     ),
     Command(
         "shell",

@@ -1,0 +1,272 @@
+"""Streams into tasks at the master: who may open them, into what, and which keys are valid."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.agent_socket import AgentSocket, agent_socket
+from tests.support.cluster import CONFIG, Cluster, login, open_cluster
+from tests.support.waiting import eventually
+
+from determined.link.messages import OpenStream, ReportedState
+from determined.states import ContainerState
+from determined.streams.records import SUBPROTOCOL
+from determined_master.streams import broker
+
+
+class End:
+    """One end of a stream, over ASGI."""
+
+    def __init__(self) -> None:
+        self.to_master: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.from_master: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+
+    def send(self, data: bytes) -> None:
+        self.to_master.put_nowait({"type": "websocket.receive", "bytes": data})
+
+    def close(self, code: int, reason: str = "") -> None:
+        self.to_master.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+
+    async def next(self) -> MutableMapping[str, Any]:
+        async with asyncio.timeout(30):
+            return await self.from_master.get()
+
+    async def received(self) -> Any:
+        """Returns the next bytes, or code and reason of the close."""
+        message = await self.next()
+        if message["type"] == "websocket.close":
+            return message.get("code"), message.get("reason") or ""
+        return message["bytes"]
+
+
+@asynccontextmanager
+async def end_of(cluster: Cluster, stream_id: str, key: str, *, token: str = "") -> AsyncIterator[End]:
+    end = End()
+    path = f"/detent/streams/{stream_id}"
+    scope = {
+        "type": "websocket",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {token}".encode())] if token else [],
+        "subprotocols": [SUBPROTOCOL, key] if key else [],
+        "server": ("127.0.0.1", 1),
+        "client": ("127.0.0.1", 2),
+    }
+    end.to_master.put_nowait({"type": "websocket.connect"})
+    serving = asyncio.create_task(cluster.app(scope, end.to_master.get, end.from_master.put))
+    try:
+        yield end
+    finally:
+        end.close(1006)
+        async with asyncio.timeout(30):
+            await serving
+
+
+class Running:
+    """A trial that runs on an agent whose link the test holds."""
+
+    def __init__(self, cluster: Cluster, link: AgentSocket, container_id: str, task_id: str) -> None:
+        self.cluster, self.link, self.container_id, self.task_id = cluster, link, container_id, task_id
+
+    @property
+    def path(self) -> str:
+        return f"/detent/tasks/{self.task_id}/streams"
+
+    async def open(self, **body: Any) -> tuple[dict[str, Any], OpenStream]:
+        """Returns the answer to a client, and what the agent was sent."""
+        answer = await self.cluster.post(self.path, body or {"argv": ["true"]})
+        assert answer.status_code == 200, answer.text
+        while (message := await self.link.answer())["kind"] != "open_stream":
+            pass
+        return answer.json(), OpenStream.model_validate(message)
+
+
+@asynccontextmanager
+async def running(cluster: Cluster, config: str = CONFIG, **hello: Any) -> AsyncIterator[Running]:
+    agent = await cluster.join("one")
+    await cluster.create(config)
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    report = agent.report_of(desired, ContainerState.RUNNING)
+    async with agent_socket(cluster, "one", containers=[report], **{"takes_streams": True} | hello) as link:
+        assert (await link.answer())["kind"] == "welcome"
+        link.send(ReportedState(containers=[report]).model_dump_json())
+        yield Running(cluster, link, desired.container_id, desired.allocation_id.rpartition(".")[0])
+
+
+async def test_the_agent_of_a_task_is_asked_for_the_program_and_both_ends_are_joined(cluster: Cluster):
+    token = cluster.master.secrets.join_token
+    async with running(cluster) as task:
+        answer, message = await task.open(argv=["ls", "-l"], terminal={"rows": 40, "columns": 100, "type": "xterm"})
+        assert (message.container_id, message.user, message.is_resumed) == (task.container_id, "admin", False)
+        assert message.execution is not None
+        assert message.execution.model_dump() == {
+            "argv": ["ls", "-l"],
+            "terminal": (40, 100),
+            "terminal_type": "xterm",
+        }
+        assert (answer["streamId"], answer["sessionId"]) == (message.stream_id, message.session_id)
+        async with (
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+        ):
+            for end in (agents, clients):
+                accepted = await end.next()
+                assert (accepted["type"], accepted["subprotocol"]) == ("websocket.accept", SUBPROTOCOL)
+            clients.send(b"\x00in")
+            assert await agents.received() == b"\x00in"
+            agents.send(b"\x01out")
+            assert await clients.received() == b"\x01out"
+            agents.close(4404, "the session has ended")
+            assert await clients.received() == (4404, "the session has ended")
+        again, message = await task.open(argv=["ls"], sessionId=answer["sessionId"])
+        assert (again["sessionId"], message.is_resumed) == (answer["sessionId"], True)
+
+
+@pytest.mark.parametrize(("code", "passed_on"), [(1000, 1000), (1001, 1012), (1006, 1012), (4400, 4400)])
+async def test_the_other_end_learns_whether_a_stream_was_ended_or_cut(cluster: Cluster, code: int, passed_on: int):
+    token = cluster.master.secrets.join_token
+    async with running(cluster) as task:
+        answer, message = await task.open()
+        async with (
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+        ):
+            await agents.next(), await clients.next()
+            clients.close(code)
+            assert (await agents.received())[0] == passed_on
+
+
+async def test_a_message_that_is_too_long_ends_the_stream(cluster: Cluster):
+    token = cluster.master.secrets.join_token
+    async with running(cluster) as task:
+        answer, message = await task.open()
+        async with (
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+        ):
+            await agents.next(), await clients.next()
+            clients.send(bytes(1 << 20))
+            assert (await clients.received())[0] == 1009
+            assert (await agents.received())[0] == 1012
+
+
+async def test_only_an_unused_key_of_the_same_stream_and_side_is_admitted(cluster: Cluster):
+    token = cluster.master.secrets.join_token
+    async with running(cluster) as task:
+        answer, message = await task.open()
+        other, _ = await task.open()
+        refused = [
+            (answer["streamId"], "", ""),
+            (answer["streamId"], "wrong", ""),
+            (answer["streamId"], other["key"], ""),
+            ("0" * 32, answer["key"], ""),
+            (answer["streamId"], answer["key"] + "x", ""),
+        ]
+        for stream_id, key, bearer in refused:
+            async with end_of(cluster, stream_id, key, token=bearer) as end:
+                assert (await end.next())["type"] == "websocket.close"
+        async with (
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+        ):
+            assert (await clients.next())["type"] == (await agents.next())["type"] == "websocket.accept"
+            for key, bearer in ((answer["key"], ""), (message.key, token)):
+                async with end_of(cluster, answer["streamId"], key, token=bearer) as end:
+                    assert (await end.next())["type"] == "websocket.close"
+        async with end_of(cluster, message.stream_id, message.key) as thief:  # without the join token
+            assert (await thief.next())["type"] == "websocket.close"
+
+
+async def test_a_client_whose_agent_does_not_connect_is_told_so(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(broker, "MEETING_SECONDS", 0.1)
+    async with running(cluster) as task:
+        answer, _ = await task.open()
+        async with end_of(cluster, answer["streamId"], answer["key"]) as client:
+            await client.next()
+            assert await client.received() == (1012, "The agent did not connect the stream in time.")
+
+
+async def test_a_port_is_asked_for(cluster: Cluster):
+    async with running(cluster) as task:
+        _, message = await task.open(port=8888)
+    assert (message.port, message.execution) == (8888, None)
+
+
+async def test_nobody_but_the_owner_and_admins_enters_a_task_on_an_open_cluster_either(tmp_path: Path):
+    async with open_cluster(tmp_path, authorization="open") as cluster, running(cluster) as task:
+        token = await login(cluster.client, "determined")
+        refused = await cluster.post(task.path, {"argv": ["id"]}, Authorization=f"Bearer {token}")
+        assert refused.status_code == 403
+        assert refused.json()["error"]["error"] == (
+            f"task {task.task_id} belongs to admin; only admin or an admin may enter it"
+        )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"argv": []},
+        {"argv": ["a"], "port": 1},
+        {"port": 65536},
+        {"argv": ["a\0b"]},
+        {"argv": ["x"] * 1001},
+        {"argv": ["x" * 40_000, "y" * 40_000]},
+        {"argv": ["x"], "terminal": {"rows": 0, "columns": 1}},
+        {"argv": ["x"], "terminal": {"rows": 1, "columns": 1, "type": "a b"}},
+        {"argv": ["x"], "rank": -1},
+        {"argv": ["x"], "sessionId": "short"},
+    ],
+    ids=lambda body: json.dumps(body)[:60],
+)
+async def test_a_request_for_no_program_or_beyond_the_bounds_is_refused(cluster: Cluster, body: dict[str, Any]):
+    async with running(cluster) as task:
+        assert (await cluster.post(task.path, body)).status_code == 400
+
+
+async def test_a_task_that_does_not_run_and_a_rank_that_is_not_there_are_named(cluster: Cluster):
+    async with running(cluster) as task:
+        refused = await cluster.post(task.path, {"argv": ["x"], "rank": 7})
+        assert (refused.status_code, refused.json()["error"]["error"]) == (
+            404,
+            f"task {task.task_id} has no rank 7; its ranks are 0 to 0",
+        )
+        assert (await cluster.post("/detent/tasks/nope/streams", {"argv": ["x"]})).status_code == 404
+        await cluster.create(CONFIG)
+        waiting = (await cluster.get("/api/v1/experiments/2/trials"))["trials"][0]["taskId"]
+        refused = await cluster.post(f"/detent/tasks/{waiting}/streams", {"argv": ["x"]})
+        assert refused.status_code == 409
+        assert "waits for slots" in refused.json()["error"]["error"]
+    refused = await cluster.post(task.path, {"argv": ["x"]})
+    assert (refused.status_code, refused.json()["error"]["error"]) == (
+        409,
+        "agent one is not connected; its tasks go on, and can be entered when it is",
+    )
+
+
+async def test_an_agent_of_an_earlier_version_is_not_asked(cluster: Cluster):
+    async with running(cluster, takes_streams=False) as task:
+        refused = await cluster.post(task.path, {"argv": ["x"]})
+    assert refused.status_code == 409
+    assert "earlier version" in refused.json()["error"]["error"]
+
+
+async def test_a_user_has_a_bounded_number_of_streams(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(broker, "MAX_STREAMS_PER_USER", 2)
+    monkeypatch.setattr(broker, "MEETING_SECONDS", 0.2)
+    async with running(cluster) as task:
+        await task.open()
+        await task.open()
+        assert (await cluster.post(task.path, {"argv": ["x"]})).status_code == 429
+
+        async def is_opened() -> bool:
+            return (await cluster.post(task.path, {"argv": ["x"]})).status_code == 200
+
+        await eventually(is_opened)  # those to which nobody came are forgotten
