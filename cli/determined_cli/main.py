@@ -171,7 +171,7 @@ def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
 def _with_program(parser: ArgumentParser, words: list[str]) -> Namespace:
     """Parses the words before ``--``; those behind it are the program."""
     usage = parser.format_usage().removeprefix("usage: ").rstrip()
-    parser.usage = f"{usage} -- PROGRAM [ARGUMENT ...]"
+    parser.usage = f"{usage}\n{' ' * len('usage: ' + parser.prog)} -- PROGRAM [ARGUMENT ...]"
     place = words.index("--") if "--" in words else len(words)
     args, surplus = parser.parse_known_args(words[:place])
     if surplus and not surplus[0].startswith("-"):

@@ -38,6 +38,7 @@ ON_SHARED_CLUSTER = (
     "commands",
     "users-of-tasks",
     "rlhf",
+    "shell-in-a-trial",
 )
 LONG = ("deepspeed", "several-slots")
 WITH_MORE_PARTS = {"horovod", "environments", "several-machines", "gpus", "coming-from-determined"}

@@ -85,6 +85,7 @@ def bodies(everyone: Callers) -> dict[str, Any]:
         "POST /api/v1/users": {"user": {"username": "taken", "admin": True}},
         "POST /api/v1/users/setting": {"settings": []},
         "POST /detent/agents/{agent_id}/output": {},
+        "POST /detent/tasks/{task_id}/streams": {"argv": ["true"]},
         "BULK": {"experimentIds": [seeded.experiment], "destinationProjectId": 1},
     }
 
@@ -202,6 +203,7 @@ async def test_an_open_cluster_lets_everybody_change_but_not_delete(tmp_path: Pa
             ("DELETE", "/api/v1/checkpoints"),
             ("DELETE", f"/api/v1/experiments/{everyone.seeded.experiment}"),
             ("DELETE", "/api/v1/projects/1/experiments/delete"),
+            ("POST", f"/detent/tasks/{everyone.seeded.task}/streams"),
         }
 
 

@@ -73,9 +73,11 @@ class Session:
         self._reason = self._reason or reason
         self._ending.set()
 
-    async def closed(self) -> None:
-        """Waits for the end."""
+    async def closed(self, seconds: float | None = None) -> None:
+        """Waits for the end. After ``seconds``, a client that does not take it is not waited for."""
         if self._running is not None:
+            await asyncio.wait({self._running}, timeout=seconds)
+            self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
     def _detached(self) -> None:

@@ -29,6 +29,8 @@ NO_SESSION = 4404
 REFUSED = 4429
 BROKEN = 4400
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 1.0
+"""Time for clients to learn that the agent ends."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,10 @@ class Sessions:
         sessions = list(self._sessions.values())
         for session in sessions:
             session.end("the agent was stopped")
+        await asyncio.gather(*(each.closed(CLOSE_SECONDS) for each in sessions), return_exceptions=True)
         for connection in self._connections:
             connection.cancel()
-        await asyncio.gather(*self._connections, *(each.closed() for each in sessions), return_exceptions=True)
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _refusal(self, container_id: str) -> str:
         mine = sum(each.container_id == container_id for each in self._sessions.values())

@@ -2,15 +2,9 @@
 
 from determined_cli.command import Command, argument, listing, selecting
 from determined_cli.log_arguments import log_arguments
+from determined_cli.streams.arguments import INPUT, PORTS, RANK, TASK_ID, TERMINAL
 
 NOUNS_WITHOUT_VERBS = ()
-
-INPUT = argument("-i", "--stdin", action="store_true", help="pass this command's input to the program")
-TERMINAL = argument("-t", "--tty", action="store_true", help="give the program a terminal; with -i, yours")
-RANK = argument(
-    "--rank", type=int, default=0, metavar="N", help="in the container of this rank (default: 0, the chief)"
-)
-PORTS = argument("ports", nargs="+", metavar="[LOCAL:]REMOTE", help="port of the task, and of this machine before it")
 
 VERBS = (
     Command(
@@ -35,9 +29,9 @@ VERBS = (
     ),
     Command(
         "exec",
-        "run a program beside a task that runs, with its environment",
+        "run a program beside a task that runs",
         "determined_cli.task.enter:execute",
-        (INPUT, TERMINAL, RANK, argument("task_id", metavar="TASK_ID")),
+        (INPUT, TERMINAL, RANK, TASK_ID),
         examples=("det task exec 3f2b -- nvidia-smi", "det task exec -it 3f2b --rank 1 -- bash"),
         takes_program=True,
     ),
@@ -45,7 +39,7 @@ VERBS = (
         "port-forward",
         "reach a port of a task from this machine",
         "determined_cli.task.enter:forward_port",
-        (RANK, argument("task_id", metavar="TASK_ID"), PORTS),
+        (RANK, TASK_ID, PORTS),
         examples=("det task port-forward 3f2b 8888", "det task port-forward 3f2b 9000:8888"),
     ),
 )

@@ -19,7 +19,7 @@ def execute(args: Namespace) -> int:
 def execute_in_trial(args: Namespace) -> int:
     """The same beside a trial."""
     session = connection.connect(args.options)
-    return _execute(args, session, str(trials.get(session, args.trial_id)["taskId"]))
+    return _execute(args, session, _task_of_trial(session, args.trial_id))
 
 
 def open_shell(args: Namespace) -> int:
@@ -27,7 +27,7 @@ def open_shell(args: Namespace) -> int:
     if not local_terminal.has_terminal():
         raise BadRequest("a shell needs a terminal; `det trial exec TRIAL_ID -- PROGRAM` runs a program without one")
     session = connection.connect(args.options)
-    task_id = str(trials.get(session, args.trial_id)["taskId"])
+    task_id = _task_of_trial(session, args.trial_id)
     return execution.run_in_task(session, task_id, [], rank=args.rank, has_input=True, has_terminal=True)
 
 
@@ -36,6 +36,17 @@ def forward_port(args: Namespace) -> None:
     ports = [port_forward.ports_of(text) for text in args.ports]
     session = connection.connect(args.options)
     port_forward.forward(session, ids.resolve(session, "task", args.task_id), ports, rank=args.rank)
+
+
+def forward_port_of_trial(args: Namespace) -> None:
+    """The same for a trial."""
+    ports = [port_forward.ports_of(text) for text in args.ports]
+    session = connection.connect(args.options)
+    port_forward.forward(session, _task_of_trial(session, args.trial_id), ports, rank=args.rank)
+
+
+def _task_of_trial(session: Session, trial_id: int) -> str:
+    return str(trials.get(session, trial_id)["taskId"])
 
 
 def _execute(args: Namespace, session: Session, task_id: str) -> int:

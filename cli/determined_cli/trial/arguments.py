@@ -2,7 +2,7 @@
 
 from determined_cli.command import TRIAL_ID, Command, argument
 from determined_cli.log_arguments import first_error_argument, log_arguments
-from determined_cli.task.arguments import INPUT, RANK, TERMINAL
+from determined_cli.streams.arguments import INPUT, PORTS, RANK, TERMINAL
 
 NOUNS_WITHOUT_VERBS = ()
 
@@ -27,7 +27,7 @@ VERBS = (
     ),
     Command(
         "exec",
-        "run a program beside a trial that runs, with its environment",
+        "run a program beside a trial that runs",
         "determined_cli.task.enter:execute_in_trial",
         (INPUT, TERMINAL, RANK, TRIAL_ID),
         examples=("det t exec 7 -- nvidia-smi", "det t exec -it 7 --rank 1 -- python"),
@@ -39,6 +39,13 @@ VERBS = (
         "determined_cli.task.enter:open_shell",
         (RANK, TRIAL_ID),
         examples=("det t shell 7",),
+    ),
+    Command(
+        "port-forward",
+        "reach a port of a trial from this machine",
+        "determined_cli.task.enter:forward_port_of_trial",
+        (RANK, TRIAL_ID, PORTS),
+        examples=("det t port-forward 7 8888", "det t port-forward 7 9000:8888"),
     ),
     Command("kill", "end at once, without a checkpoint", "determined_cli.trial.commands:kill", (TRIAL_ID,)),
     Command(

@@ -1,0 +1,23 @@
+"""Arguments of the commands that enter tasks, and the command table of ``det tunnel``."""
+
+from determined_cli.command import Command, argument
+
+NOUNS_WITHOUT_VERBS = ("tunnel",)
+
+INPUT = argument("-i", "--stdin", action="store_true", help="pass this command's input to the program")
+TERMINAL = argument("-t", "--tty", action="store_true", help="give the program a terminal; with -i, yours")
+RANK = argument(
+    "--rank", type=int, default=0, metavar="N", help="in the container of this rank (default: 0, the chief)"
+)
+PORTS = argument("ports", nargs="+", metavar="[LOCAL:]REMOTE", help="port of the task, and of this machine before it")
+TASK_ID = argument("task_id", metavar="TASK_ID", help="id, or the first characters of it")
+
+VERBS = (
+    Command(
+        "tunnel",
+        "another name of `det task port-forward`",
+        "determined_cli.task.enter:forward_port",
+        (RANK, TASK_ID, PORTS),
+        examples=("det tunnel 3f2b 9000:8888",),
+    ),
+)
