@@ -64,8 +64,20 @@ def problem(command: str) -> str | None:
         nouns = {known.split()[1] for known in FLAGS_BY_COMMAND} | {"help", "--version"}
         return None if len(tokens) == 2 and tokens[1] in nouns else f"{command}: no such command"
     own = tokens[: tokens.index("--")] if "--" in tokens else tokens  # what follows belongs to another program
-    unknown = {token.partition("=")[0] for token in own if token.startswith("-")} - FLAGS_BY_COMMAND[name]
+    given = {flag for token in own if token.startswith("-") for flag in flags_in(token)}
+    unknown = given - FLAGS_BY_COMMAND[name]
     return f"{command}: {name} has no {', '.join(sorted(unknown))}" if unknown else None
+
+
+def flags_in(word: str) -> list[str]:
+    """Returns the flags in a word: ``-it`` is two.
+
+    >>> flags_in("-it"), flags_in("--rank=1"), flags_in("-f")
+    (['-i', '-t'], ['--rank'], ['-f'])
+    """
+    if word.startswith("--"):
+        return [word.partition("=")[0]]
+    return [f"-{letter}" for letter in word[1:]]
 
 
 def without_missing_verbs(text: str) -> str:

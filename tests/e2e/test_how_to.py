@@ -38,10 +38,9 @@ ON_SHARED_CLUSTER = (
     "commands",
     "users-of-tasks",
     "rlhf",
-    "shell-in-a-trial",
 )
 LONG = ("deepspeed", "several-slots")
-WITH_MORE_PARTS = {"horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
+WITH_MORE_PARTS = {"shell-in-a-trial", "horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
 IN_OTHER_FILES = {
     "keras",
     "lightning",
@@ -111,6 +110,18 @@ def ids(home: Path) -> tuple[int, int]:
 )
 def test_the_page_works_as_written(read: Callable[..., list[str]], page: str) -> None:
     assert read(page)
+
+
+def test_the_page_about_shells_works_on_a_trial_that_runs(
+    read: Callable[..., list[str]], environ: dict[str, str], home: Path
+) -> None:
+    def when_it_runs(command: str) -> str:
+        if "det trial exec" in command:
+            trial = str(ids(home)[1])
+            wait_until(lambda: "waiting" in det(environ, "trial", "logs", trial), what="the trial runs")
+        return command
+
+    assert read("shell-in-a-trial", prepare=when_it_runs)
 
 
 @pytest.mark.long  # like the page about DeepSpeed

@@ -92,6 +92,17 @@ def test_each_record_arrives_once_and_in_order_however_often_the_connection_is_c
     asyncio.run(run())
 
 
+async def test_records_on_their_way_when_a_connection_is_cut_are_sent_again():
+    one, two = WindowedStream(), WindowedStream()
+    records = [Record(Kind.INPUT, b"%d" % number) for number in range(10)]
+    for record in records:
+        await one.send(record)
+    joining = asyncio.create_task(joined(one, two, [5, 5]))
+    async with asyncio.timeout(5):
+        assert await taken(two, 10) == records
+    joining.cancel()
+
+
 async def test_a_sender_waits_when_the_other_side_takes_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(windowed, "WINDOW_BYTES", 100)
     one, two = WindowedStream(), WindowedStream()
