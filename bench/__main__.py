@@ -23,6 +23,7 @@ MODULES = (
         "long_queue",
         "noop_trials",
         "large_cluster",
+        "streams",
         "slurm_pool",
         "containers",
         "postgresql",

@@ -30,7 +30,7 @@ def figures(rounds: int = 5) -> list[Figure]:
     if os.geteuid() != 0:
         raise Skipped("only root may make machines of network namespaces")
     results = []
-    with tempfile.TemporaryDirectory() as name, network(2) as net, Sshd(Path(name), net.machines[1]) as sshd:
+    with tempfile.TemporaryDirectory() as name, network(2) as net, Sshd(Path(name), net.machines[1].prefix) as sshd:
         for layer in LAYERS:
             for nodes in (1, 2):
                 ours, theirs = Ours(layer, net, nodes, Path(name)), Theirs(layer, net, nodes, Path(name), sshd)

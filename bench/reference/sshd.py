@@ -1,11 +1,10 @@
-"""A real sshd on another machine, for the launcher that needs ssh."""
+"""A real sshd, on this or on another machine."""
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-
-from tests.support.machines import Machine
 
 from bench.figure import Skipped
 
@@ -14,9 +13,9 @@ PROGRAM = "/usr/sbin/sshd"
 
 
 class Sshd:
-    """Runs on ``machine`` inside the block. ``key``: the private key that it accepts."""
+    """Runs inside the block. ``key``: the private key that it accepts. ``prefix``: what runs a program on the machine."""
 
-    def __init__(self, folder: Path, machine: Machine) -> None:
+    def __init__(self, folder: Path, prefix: Sequence[str] = ()) -> None:
         if not Path(PROGRAM).exists():
             raise Skipped("there is no sshd; on Debian: apt install openssh-server")
         self.key = folder / "id"
@@ -34,7 +33,14 @@ class Sshd:
         }
         (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in options.items()))
         Path("/run/sshd").mkdir(exist_ok=True)
-        self._argv = [*machine.prefix, PROGRAM, "-D", "-f", str(folder / "sshd_config")]
+        self._argv = [*prefix, PROGRAM, "-D", "-f", str(folder / "sshd_config")]
+
+    @property
+    def client(self) -> list[str]:
+        """Returns the command that runs a program by ssh on this machine."""
+        options = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
+        named = [word for option in options for word in ("-o", option)]
+        return ["ssh", "-p", str(SSH_PORT), "-i", str(self.key), *named, "127.0.0.1"]
 
     def __enter__(self) -> "Sshd":
         self._process = subprocess.Popen(self._argv, stderr=subprocess.DEVNULL)
