@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from determined_cli.command import Command, argument
+from determined_cli.command import NO_CODE, Command, argument
 
 TYPE_CHECKING = False  # see main.py
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def _submit(args: Namespace, text: str, folder: Path, includes: Sequence[Path]) 
     from determined_workflows import command_run, composed_experiment
 
     packed = pack(folder, includes, known=KnownFolders.of_user())
+    if args.no_code:
+        packed = packed.without_code()
     for note in packed.notes:
         say(note)
     session = connection.connect(args.options)
@@ -97,6 +99,7 @@ VERBS = (
                 help="send another file or folder too (repeatable)",
             ),
             argument("-d", "--detach", action="store_true", help="print the id and do not follow"),
+            NO_CODE,
             argument("--local", action="store_true", help="run on this machine, without a master"),
             argument("command", nargs="...", metavar="-- COMMAND", help="program and arguments, which no shell reads"),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, ranking, selecting
+from determined_cli.command import EXPERIMENT_ID, NO_CODE, YES, Command, argument, listing, ranking, selecting
 from determined_cli.experiment.set_arguments import SET_VERBS
 from determined_cli.log_arguments import first_error_argument, log_arguments
 
@@ -78,6 +78,7 @@ VERBS = (
             ),
             _CONFIG,
             _PAUSED,
+            NO_CODE,
             argument("--project_id", "--project-id", type=int, metavar="ID", help="project of the new experiment"),
             argument("--template", metavar="NAME", help="not supported yet"),
             argument("--local", action="store_true", help="run on this machine, without a master"),

@@ -68,6 +68,8 @@ def create(args: Namespace) -> int:
 
     includes = [Path(each) for each in args.include]
     packed = pack(Path(args.context), includes, follow_links=args.follow_links, known=KnownFolders.of_user())
+    if args.no_code:
+        packed = packed.without_code()
     for note in packed.notes:
         say(note)
     session = connection.connect(args.options)
