@@ -1,5 +1,6 @@
 """The state of the code of an experiment: stored with its creation, shown without secrets, deleted with it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,16 @@ async def test_the_code_is_deleted_with_its_experiment(cluster: Cluster) -> None
     other = await cluster.create(code=CODE)
     assert (await cluster.post(f"/api/v1/experiments/{experiment}/kill")).status_code == 200
 
+    await eventually(partial(_ends, cluster, experiment))
+    assert (await cluster.client.delete(f"/api/v1/experiments/{experiment}")).status_code == 200
+
     async def is_deleted() -> bool:
-        answer = await cluster.client.delete(f"/api/v1/experiments/{experiment}")
-        return answer.status_code in (200, 404) and await rows(cluster) == 1
+        return (await cluster.client.get(f"/detent/experiments/{experiment}/code")).status_code == 404
 
     await eventually(is_deleted)
-    assert (await cluster.client.get(f"/detent/experiments/{experiment}/code")).status_code == 404
+    assert await rows(cluster) == 1
     assert (await code_of(cluster, other))["code"]["branch"] == "main"
+
+
+async def _ends(cluster: Cluster, experiment: int) -> bool:
+    return await cluster.state(experiment) == "STATE_CANCELED"

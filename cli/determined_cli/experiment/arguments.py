@@ -216,6 +216,13 @@ VERBS = (
             argument("--yaml", action="store_const", const="yaml", dest="format", help="YAML (default)"),
         ),
     ),
+    Command(
+        "diff",
+        "print how two experiments differ in configuration and code",
+        "determined_cli.experiment.diff:diff",
+        (EXPERIMENT_ID, argument("other_id", type=int, metavar="OTHER_ID", help="the experiment to compare with")),
+        examples=("det e diff 3 4", "det e diff 3 4 | less"),
+    ),
     Command("set", "change a setting", verbs=SET_VERBS),
     Command(
         "delete", "delete it and its checkpoints", "determined_cli.experiment.lifecycle:delete", (_SOME_IDS, _bulk, YES)

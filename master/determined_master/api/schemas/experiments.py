@@ -228,6 +228,8 @@ class ModelFile(Wire):
 def create_body_schema() -> dict[str, Any]:
     """The JSON schema of ``POST /experiments``: the fields of :class:`CreateBody` and ``modelDefinition``."""
     schema = CreateBody.model_json_schema()
+    # Whole instead of a reference, which would be one of the document.
+    schema["properties"]["code"] = {"anyOf": [schema.pop("$defs")["CodeBody"], {"type": "null"}], "default": None}
     schema["properties"]["modelDefinition"] = {"type": "array", "items": ModelFile.model_json_schema()}
     return schema
 
