@@ -88,3 +88,30 @@ def test_a_detached_run_prints_its_id_and_goes_on(cluster: LiveCluster, folder: 
     assert (done.returncode, done.stderr) == (0, "")
     experiment = Experiment(cluster, experiment_of(done.stdout))
     experiment.ended()
+
+
+def test_the_code_of_two_runs_is_stored_and_their_differences_are_shown(cluster: LiveCluster, folder: Path):
+    for words in (["init", "--quiet", "-b", "main"], ["add", "."], ["commit", "--quiet", "-m", "work"]):
+        identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+        subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+    first = experiment_of(run(cluster, folder, "-d", "--", "true").stdout)
+    (folder / "beside.txt").write_text("changed")
+    secret = "environment.environment_variables=[API_TOKEN=changed]"
+    second = experiment_of(run(cluster, folder, "-d", "--config", secret, "--", "true").stdout)
+    code = cluster.session.get(f"/detent/experiments/{second}/code")["code"]
+    assert (code["branch"], code["isDirty"], code["untracked"]) == ("main", True, [])
+    assert "-in the folder" in code["diff"]
+    assert "+********" in code["diff"]
+    det = [sys.executable, "-m", "determined_cli", "experiment"]
+    described = subprocess.run(
+        [*det, "describe", str(second)], env=cluster.client_environment, capture_output=True, text=True, check=True
+    )
+    assert f"code of experiment {second}: commit {code['commit']} on main, with uncommitted changes" in described.stdout
+    shown = subprocess.run(
+        [*det, "diff", str(first), str(second)], env=cluster.client_environment, capture_output=True, text=True
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert f"--- {first}/beside.txt\n+++ {second}/beside.txt\n@@ -1 +1 @@\n-in the folder\n+changed\n" in shown.stdout
+    assert "+uncommitted changes:\n" in shown.stdout
+    for id in (first, second):
+        Experiment(cluster, id).ended()
