@@ -218,7 +218,7 @@ VERBS = (
     ),
     Command(
         "diff",
-        "print how two experiments differ in configuration and code",
+        "compare configuration and code of two experiments",
         "determined_cli.experiment.diff:diff",
         (EXPERIMENT_ID, argument("other_id", type=int, metavar="OTHER_ID", help="the experiment to compare with")),
         examples=("det e diff 3 4", "det e diff 3 4 | less"),
