@@ -27,6 +27,17 @@ def test_a_command_becomes_an_experiment_with_one_trial_and_no_restart() -> None
     }
 
 
+@pytest.mark.parametrize(
+    "word", ["a\n\tb", "\x1b[31m", "\x7f", "\x85 \u2028", "\xa0", "é 😀", "# no: {comment}", "\\n", "null", ""]
+)
+def test_each_word_is_the_same_after_the_configuration_is_read(word: str) -> None:
+    text, _ = command_run.prepare(["echo", word])
+    assert yaml.safe_load(text)["entrypoint"] == ["echo", word]
+    checked = check(text, defaults=[STORAGE])
+    assert checked.config is not None
+    assert checked.config.entrypoint == ["echo", word]
+
+
 def test_the_composed_configuration_is_valid_without_a_warning() -> None:
     text, _ = command_run.prepare(["python3", "train.py"], slots=2, pool="default")
     checked = check(text, defaults=[STORAGE], has_containers=True)

@@ -1,7 +1,8 @@
 """``det run``: composes the experiment of one command, which has no configuration file."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -47,7 +48,18 @@ def prepare(
     if outputs:
         refuse_composed(changes, origin="--outputs; give one of them", keys=("outputs",))
         config["outputs"] = list(outputs)
+    if not changes and (text := _yaml(config)) is not None:
+        return text, ""
     return completed(config, changes, name=CONFIG_NAME, title=f"`{config['name']}`", is_checked=False)
+
+
+def _yaml(config: Mapping[str, Any]) -> str | None:
+    """Returns the configuration as YAML, each value as JSON; None if a character is none of both.
+
+    Most commands are submitted without the time that it takes to load PyYAML.
+    """
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in config.items()]
+    return "\n".join([*lines, ""]) if all(map(str.isprintable, lines)) else None
 
 
 def name_of(command: Sequence[str]) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from determined.client import submissions
 from determined.client.session import Session
 from determined.context import ContextArchive
@@ -36,6 +34,8 @@ def completed(
     configuration without changes is left to the master's check: loading the rules takes longer than asking it. Raises
     ConfigError if the configuration is wrong.
     """
+    import yaml  # `det run` without changes does not pay for its import
+
     text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True)
     if not is_checked and not changes:
         return text, ""
