@@ -99,7 +99,7 @@ def test_a_git_that_hangs_is_one_line_on_standard_error(fake: FakeMaster, reposi
     )
     assert (done.returncode, done.stdout) == (0, "Created experiment 7\n")
     assert done.stderr == (
-        f"warning: git rev-parse took longer than 0.2 s; the state of the code in {repository} is not stored\n"
+        f"warning: git rev-parse took longer than 0.2 s; the state of the code in {repository} is not stored (DET_STORE_CODE=0 turns it off)\n"
     )
     assert "code" not in fake.requests_to("POST /api/v1/experiments")[0].json
 
@@ -193,6 +193,8 @@ def test_describe_shows_the_state_of_the_code(described: FakeMaster, det: Det) -
         "(git@example.org:ann/digits.git)\n"
     )
     assert line in det("e", "describe", "7").out
+    described.answers["GET /detent/experiments/7/code"] = {"code": {**CODE, "isCut": True}}
+    assert "1 untracked file, stored only in part (git@" in det("e", "describe", "7").out
     shown = json.loads(det("e", "describe", "7", "--json").out)[0]["code"]
     assert (shown["commit"], shown["is_dirty"], "diff" in shown) == ("0123abcd", True, False)
     assert described.requests_to("GET /detent/experiments/7/code")[0].query == {"diff": ["false"]}

@@ -218,9 +218,10 @@ def _code_line(code: Mapping[str, Any]) -> str:
     commit = f"commit {code['commit']}" if code["commit"] else "no commit"
     branch = f" on {code['branch']}" if code["branch"] else ""
     changes = ", with uncommitted changes" if code["is_dirty"] else ""
+    part = ", stored only in part" if code["is_cut"] else ""
     untracked = f", {counted(len(code['untracked']), 'untracked file')}" if code["untracked"] else ""
     remote = f" ({code['remote']})" if code["remote"] else ""
-    return printable(f"{commit}{branch}{changes}{untracked}{remote}")
+    return printable(f"{commit}{branch}{changes}{untracked}{part}{remote}")
 
 
 def list_trials(args: Namespace) -> None:

@@ -73,7 +73,7 @@ def code_state(
     try:
         return _read(git, Ignore.of_folder(folder, exclude))
     except GitTimeout as error:
-        return None, f"warning: {error}; the state of the code in {folder} is not stored"
+        return None, f"warning: {error}; the state of the code in {folder} is not stored ({SWITCH}=0 turns it off)"
     except (OSError, ContextError, ValueError):
         return None, ""
 

@@ -105,9 +105,11 @@ class Git:
     def _drain(self, descriptor: int, most: int) -> tuple[bytes, bool]:
         """Returns up to a chunk more than ``most`` bytes, and True if the deadline has passed before the end."""
         data = bytearray()
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
         while len(data) <= most:
             left = self._deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            if left <= 0 or not poll.poll(left * 1000):
                 return bytes(data), True
             chunk = os.read(descriptor, CHUNK_BYTES)
             if not chunk:

@@ -214,7 +214,7 @@ def test_a_git_that_hangs_is_ended_and_warned_about(
     state, warning = code_state(repository.path, environ=slow_git(tmp_path, "*status*"))
     assert state is None
     assert warning == (
-        f"warning: git status took longer than 0.3 s; the state of the code in {repository.path} is not stored"
+        f"warning: git status took longer than 0.3 s; the state of the code in {repository.path} is not stored (DET_STORE_CODE=0 turns it off)"
     )
 
 
