@@ -1,12 +1,14 @@
-"""From ``det e create`` to the line after the first step, against the same script run by hand."""
+"""From ``det e create`` to the line after the first step, against the same script run by hand; ``det run`` of a program
+that does nothing, against ``det e create`` of the same."""
 
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.figure import Figure, paired
-from bench.processes import det, seconds_to
+from bench.processes import det, seconds, seconds_to
 from bench.servers import ROOT, cluster
 from bench.submitting import context_of
 
@@ -18,6 +20,7 @@ hyperparameters: {}
 searcher: {name: single, metric: loss}
 resources: {slots_per_trial: 1}
 """
+NOTHING = CONFIG.replace("python3 plain.py", "['true']").replace("first-step", "'true'") + "max_restarts: 0\n"
 
 
 def figures(rounds: int = 9) -> list[Figure]:
@@ -39,7 +42,21 @@ def figures(rounds: int = 9) -> list[Figure]:
         followed()
         by_hand()
         ratios, note = paired(followed, by_hand, rounds)
-    return [Figure("det e create to first step / python train.py", 1.3, ratios, note=f"{note} s")]
+        first_step = Figure("det e create to first step / python train.py", 1.3, ratios, note=f"{note} s")
+        return [first_step, _run(folder, context, environment, 2 * rounds)]
+
+
+def _run(folder: Path, context: Path, environment: Mapping[str, str], rounds: int) -> Figure:
+    """Returns the figure of ``det run -- true``, from its start to its end."""
+    (folder / "nothing.yaml").write_text(NOTHING, encoding="utf-8")
+    run = [det(), "run", "--", "true"]
+    create = [det(), "e", "create", str(folder / "nothing.yaml"), str(context), "-f"]
+    for warm in (run, create):
+        seconds(warm, environment, context)
+    ratios, note = paired(
+        lambda: seconds(run, environment, context), lambda: seconds(create, environment, context), rounds
+    )
+    return Figure("det run -- true / det e create -f of the same", 1.1, ratios, note=f"{note} s")
 
 
 if __name__ == "__main__":

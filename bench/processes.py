@@ -18,11 +18,11 @@ def det() -> str:
     return str(script)
 
 
-def seconds(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
+def seconds(argv: Sequence[str], environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> float:
     """Returns the wall time of a program from start to end. It must succeed."""
     start = time.perf_counter()
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, cwd=cwd
     )
     taken = time.perf_counter() - start
     if done.returncode:

@@ -122,3 +122,6 @@ def selecting(parser: ArgumentParser) -> None:
 EXPERIMENT_ID = argument("experiment_id", type=int, metavar="EXPERIMENT_ID")
 TRIAL_ID = argument("trial_id", type=int, metavar="TRIAL_ID")
 YES = argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+NO_CODE = argument(
+    "--no-code", action="store_true", help="do not store commit and uncommitted changes of the folder's repository"
+)

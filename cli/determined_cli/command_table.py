@@ -3,6 +3,7 @@
 NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "up": ("determined_cli.up.arguments", "start a master and an agent on this machine", ()),
     "down": ("determined_cli.up.arguments", "stop what `det up` started", ()),
+    "run": ("determined_cli.run", "run a command in the present folder as an experiment", ()),
     "experiment": ("determined_cli.experiment.arguments", "create and manage experiments", ("e",)),
     "trial": ("determined_cli.trial.arguments", "show trials, their logs and checkpoints", ("t",)),
     "command": ("determined_cli.command_noun.arguments", "run a program on the cluster, and manage it", ("cmd",)),
@@ -39,7 +40,6 @@ NOT_OFFERED: dict[str, str] = {
     "proxy": "`det task port-forward TASK_ID PORT` reaches a port of a task",
     "deploy": "`det up` starts a cluster",
     "auth": "`det user login`",
-    "run": "`det command run` runs a program on the cluster, `det experiment create` trains",
     **dict.fromkeys(("ssh", "exec"), "`det trial shell` and `det task exec` run programs beside tasks"),
     **dict.fromkeys(("secret", "secrets"), "values below data.secrets of a configuration are masked everywhere"),
     **dict.fromkeys(("artifact", "artifacts"), "checkpoints hold files: `det checkpoint download UUID`"),

@@ -283,7 +283,7 @@ def test_a_refused_connection_names_the_command_that_starts_a_master(
     assert message.count("\n") == 1
 
 
-@pytest.mark.parametrize("noun", ["run", "ssh", "secret", "artifact", "logs"])
+@pytest.mark.parametrize("noun", ["ssh", "secret", "artifact", "logs"])
 def test_a_noun_of_determined_that_is_missing_names_the_substitute(det: Det, noun: str) -> None:
     outcome = det(noun)
     assert outcome.code != 0

@@ -31,6 +31,7 @@ ON_SHARED_CLUSTER = (
     "roles",
     "deepspeed",
     "scripts",
+    "run-without-a-configuration",
     "hyperparameter-search",
     "debugging",
     "data",

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from determined.client import submissions
 from determined.client.session import Session
 from determined.context import ContextArchive
@@ -14,8 +12,8 @@ _COMPOSED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials"
 _STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
 
 
-def refuse_composed(changes: Sequence[str], *, origin: str) -> None:
-    """Raises ConfigError if one of ``changes`` (``key.path=value``) is of what the workflow composes.
+def refuse_composed(changes: Sequence[str], *, origin: str, keys: Sequence[str] = _COMPOSED) -> None:
+    """Raises ConfigError if one of ``changes`` (``key.path=value``) is of what the workflow composes: of ``keys``.
 
     ``origin`` says where these keys come from and what to change instead.
 
@@ -23,7 +21,7 @@ def refuse_composed(changes: Sequence[str], *, origin: str) -> None:
     """
     for change in changes:
         key = change.partition("=")[0].strip()
-        if any(key == each or key.startswith(f"{each}.") for each in _COMPOSED):
+        if any(key == each or key.startswith(f"{each}.") for each in keys):
             raise ConfigError(f'--config "{change}": {key} follows from {origin}')
 
 
@@ -36,6 +34,8 @@ def completed(
     configuration without changes is left to the master's check: loading the rules takes longer than asking it. Raises
     ConfigError if the configuration is wrong.
     """
+    import yaml  # `det run` without changes does not pay for its import
+
     text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True)
     if not is_checked and not changes:
         return text, ""
@@ -55,9 +55,15 @@ def create(session: Session, config: str, packed: ContextArchive, *, name: str, 
 
     Raises ConfigError with what the master finds wrong.
     """
+    return int(submit(session, config, packed, name=name, is_paused=is_paused)["experiment"]["id"])
+
+
+def submit(
+    session: Session, config: str, packed: ContextArchive, *, name: str, is_paused: bool = False
+) -> dict[str, Any]:
+    """As :func:`create`; returns the master's answer: the experiment, and warnings about it."""
     body = {"config": config, "configName": name, "activate": not is_paused}
     try:
-        answer = submissions.create(session, body, packed)
+        return submissions.create(session, body, packed)
     except BadRequest as error:
         raise submissions.as_config_error(error) from None
-    return int(answer["experiment"]["id"])

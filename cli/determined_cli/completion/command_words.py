@@ -27,6 +27,7 @@ KINDS = {
     "target_user": "user",
     "config_file": FILES,
     "folder": FILES,
+    "command": FILES,
     "script": FILES,
 }
 """Name of the first argument → kind of ids to complete, or files."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, ranking, selecting
+from determined_cli.command import EXPERIMENT_ID, NO_CODE, YES, Command, argument, listing, ranking, selecting
 from determined_cli.experiment.set_arguments import SET_VERBS
 from determined_cli.log_arguments import first_error_argument, log_arguments
 
@@ -78,6 +78,7 @@ VERBS = (
             ),
             _CONFIG,
             _PAUSED,
+            NO_CODE,
             argument("--project_id", "--project-id", type=int, metavar="ID", help="project of the new experiment"),
             argument("--template", metavar="NAME", help="not supported yet"),
             argument("--local", action="store_true", help="run on this machine, without a master"),
@@ -214,6 +215,13 @@ VERBS = (
             argument("--json", action="store_const", const="json", dest="format", help="JSON"),
             argument("--yaml", action="store_const", const="yaml", dest="format", help="YAML (default)"),
         ),
+    ),
+    Command(
+        "diff",
+        "compare configuration and code of two experiments",
+        "determined_cli.experiment.diff:diff",
+        (EXPERIMENT_ID, argument("other_id", type=int, metavar="OTHER_ID", help="the experiment to compare with")),
+        examples=("det e diff 3 4", "det e diff 3 4 | less"),
     ),
     Command("set", "change a setting", verbs=SET_VERBS),
     Command(

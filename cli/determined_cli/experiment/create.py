@@ -16,7 +16,7 @@ from determined_cli.experiment import checked_configs
 from determined_cli.terminal.messages import say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from determined.config import CheckResult
     from determined.config.diagnostics import Diagnostic
@@ -68,6 +68,8 @@ def create(args: Namespace) -> int:
 
     includes = [Path(each) for each in args.include]
     packed = pack(Path(args.context), includes, follow_links=args.follow_links, known=KnownFolders.of_user())
+    if args.no_code:
+        packed = packed.without_code()
     for note in packed.notes:
         say(note)
     session = connection.connect(args.options)
@@ -123,11 +125,16 @@ def _submit(
         answer = submissions.create(session, body, packed)
     except BadRequest as error:
         raise as_config_error(error, written) from None
+    return report_created(session, answer, is_followed=args.follow)
+
+
+def report_created(session: Session, answer: Mapping[str, Any], *, is_followed: bool) -> int:
+    """Prints the id of a new experiment, from the master's ``answer``. Returns 0, or the exit code of following it."""
     experiment_id = int(answer["experiment"]["id"])
     if "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED" in (answer.get("warnings") or []):
         say("warning: the experiment needs more slots than the cluster has; it waits until enough are added")
     print(f"Created experiment {experiment_id}", flush=True)
-    if not args.follow:
+    if not is_followed:
         return 0
     from determined_cli.experiment.follow import follow
 

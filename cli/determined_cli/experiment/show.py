@@ -15,7 +15,7 @@ from determined_cli import best_checkpoints, connection
 from determined_cli.experiment import search
 from determined_cli.experiment.best_trial import print_best_of_goals, print_best_trial
 from determined_cli.experiment.hyperparameters import with_hyperparameters
-from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
+from determined_cli.failures import WIDTH, counted, print_failure, print_note, printable, shorten
 from determined_cli.output import render
 from determined_cli.output.row_selection import chosen_columns, select
 from determined_cli.output.states import display_state, without_prefix
@@ -152,6 +152,7 @@ def _describe(session: Session, experiment_id: int, args: Namespace) -> tuple[di
     experiment["failure"] = (status.get("failure") or {}).get("text")
     experiment["trials"] = _described_trials(session, experiment_id, status, with_workloads=args.metrics)
     experiment["checkpoints"] = checkpoint_rows(session, experiment_id)
+    experiment["code"] = _described_code(session, experiment_id)
     if args.decisions:
         experiment["decisions"] = render.snake(lifecycle.search_decisions(session, experiment_id))
     text = str(status.get("text") or "")
@@ -159,6 +160,12 @@ def _describe(session: Session, experiment_id: int, args: Namespace) -> tuple[di
         experiment["failure"] = text.removeprefix("failed: ")
         return experiment, f"experiment {experiment_id} {text}"
     return experiment, ""
+
+
+def _described_code(session: Session, experiment_id: int) -> dict[str, Any] | None:
+    """Returns the state of the code without the changes, which `det experiment diff` and the page show."""
+    code = experiments.code(session, experiment_id, with_diff=False)
+    return None if code is None else {key: value for key, value in render.snake(code).items() if key != "diff"}
 
 
 def _described_trials(
@@ -195,6 +202,8 @@ def _show_described(args: Namespace, described: Sequence[tuple[dict[str, Any], s
 
 
 def _print_causes(experiment: dict[str, Any]) -> None:
+    if experiment["code"]:
+        print(f"\ncode of experiment {experiment['id']}: {_code_line(experiment['code'])}")
     for trial in experiment["trials"]:
         if trial.get("wandb_run"):
             print(f"W&B run of trial {trial['id']}: {printable(trial['wandb_run'])}")
@@ -202,6 +211,17 @@ def _print_causes(experiment: dict[str, Any]) -> None:
         print_note(trial["id"], trial["note"])
     print_best_trial(experiment)
     print_best_of_goals(experiment)
+
+
+def _code_line(code: Mapping[str, Any]) -> str:
+    """Returns the state of the code on one line: commit, branch, whether there were changes, and the remote."""
+    commit = f"commit {code['commit']}" if code["commit"] else "no commit"
+    branch = f" on {code['branch']}" if code["branch"] else ""
+    changes = ", with uncommitted changes" if code["is_dirty"] else ""
+    part = ", stored only in part" if code["is_cut"] else ""
+    untracked = f", {counted(len(code['untracked']), 'untracked file')}" if code["untracked"] else ""
+    remote = f" ({code['remote']})" if code["remote"] else ""
+    return printable(f"{commit}{branch}{changes}{untracked}{part}{remote}")
 
 
 def list_trials(args: Namespace) -> None:

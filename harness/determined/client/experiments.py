@@ -26,6 +26,16 @@ def preview_gc(session: Session, experiment_id: int, policy: Mapping[str, int]) 
     return dict(session.get(f"/experiments/{experiment_id}/preview_gc", dict(policy)))
 
 
+def code(session: Session, experiment_id: int, *, with_diff: bool = True) -> dict[str, Any] | None:
+    """Returns the state of the code from which an experiment was created: ``{commit, branch, remote, isDirty, isCut,
+    diff, untracked}``. None if none is stored, or the master is older. Without ``with_diff``, ``diff`` is empty."""
+    try:
+        found = session.get(f"/detent/experiments/{experiment_id}/code", {"diff": with_diff})["code"]
+    except NotFound:
+        return None
+    return None if found is None else dict(found)
+
+
 def find_best_validation(session: Session, experiment_id: int) -> float | None:
     """Returns the best value of the searcher's metric over all trials; None if there is none."""
     try:

@@ -10,13 +10,19 @@ CONTEXTS = "/detent/contexts"
 
 
 class PackedContext(Protocol):
-    """What is sent of a context: :class:`determined.context.Packed`. ``load`` returns the archive."""
+    """What is sent of a context: :class:`determined.context.ContextArchive`.
+
+    ``load`` returns the archive, ``code`` the state of the code of its folder and a warning.
+    """
 
     @property
     def hash(self) -> str: ...
 
     @property
     def load(self) -> Callable[[], bytes]: ...
+
+    @property
+    def code(self) -> Callable[[], tuple[dict[str, Any] | None, str]]: ...
 
 
 def has_context(session: Session, digest: str) -> bool:
@@ -46,11 +52,21 @@ def create(
 ) -> dict[str, Any]:
     """Creates the experiment or command; sends its context only if the master does not have it.
 
-    If the master has dropped the context between the two requests, it is sent once more.
+    With an experiment goes the state of the code of its folder, if that is a repository of git. If the master has
+    dropped the context between the two requests, it is sent once more.
     """
     if context is None:
         return dict(session.post(path, body))
     body = {**body, "contextHash": context.hash}
+    if path == EXPERIMENTS:
+        code, warning = context.code()
+        if warning:
+            import logging
+
+            # Without a handler, as in the command line, Python prints the text.
+            logging.getLogger(__name__).warning("%s", warning)
+        if code is not None:
+            body["code"] = code
     if not has_context(session, context.hash):
         send_context(session, context.hash, context.load())
     try:

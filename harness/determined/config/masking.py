@@ -88,6 +88,15 @@ def secret_values(config: Mapping[str, Any]) -> set[str]:
     return {value for value in values if len(value) >= MIN_SECRET_LENGTH}
 
 
+def without_url_passwords(text: str) -> str:
+    """Returns the text with the password of each URL replaced by ``********``.
+
+    >>> without_url_passwords("https://ann:secret@example.org/a")
+    'https://ann:********@example.org/a'
+    """
+    return _URL_PASSWORD.sub(rf"\g<1>{MASK}@", text)
+
+
 def masked_text(text: str) -> str:
     """Returns the YAML text with every secret replaced by ``********``; everything else stays as it was written.
 
@@ -178,7 +187,7 @@ def _masked_leaf(path: Path, value: object, name: str | None, *, again: bool = F
     elif path[:2] == ("environment", "pod_spec") and path[-1] == "value" and name is not None and is_secret_name(name):
         shown = MASK
     if shown is None and isinstance(value, str) and path[0] in _SECTIONS and "@" in value:
-        shown = _URL_PASSWORD.sub(rf"\g<1>{MASK}@", value)
+        shown = without_url_passwords(value)
     return None if shown is None or (shown == value and not again) else shown
 
 

@@ -4,8 +4,9 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import zstandard
 
@@ -15,6 +16,15 @@ LIMIT = 99_614_720
 """Maximum file content in bytes: 128 MiB of base64, less a mebibyte for headers."""
 
 _LEVEL = 3  # higher levels cost seconds and save little on sources
+
+
+Code = tuple[dict[str, Any] | None, str]
+"""The state of the code of a context's folder in git, as JSON, and a warning."""
+
+
+def no_code() -> Code:
+    """Returns the state of a folder that is not asked for."""
+    return None, ""
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,7 @@ class ContextArchive:
 
     ``followed`` names the links whose targets were packed in their place, as ``path -> target``. ``load`` returns the
     archive; of a folder that was packed before it reads the files, and raises ContextError if they changed meanwhile.
+    ``code`` returns the state of its folder in git with a warning, see :mod:`determined.context.code_state`.
     """
 
     load: Callable[[], bytes] = field(repr=False)
@@ -42,11 +53,16 @@ class ContextArchive:
     size: int
     skipped: list[str] = field(default_factory=list)
     followed: list[str] = field(default_factory=list)
+    code: Callable[[], Code] = field(default=no_code, repr=False, compare=False)
 
     @property
     def notes(self) -> list[str]:
         """Sentences about what was sent or left out otherwise than its path says, for the one who submits."""
         return [*(f"link followed: {link}" for link in self.followed), *(f"left out: {each}" for each in self.skipped)]
+
+    def without_code(self) -> "ContextArchive":
+        """Returns the same context, with which no state of its code is sent."""
+        return replace(self, code=no_code)
 
     @cached_property
     def data(self) -> bytes:

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from determined.context.archive import LIMIT, ContextArchive, Member, write
+from determined.context.archive import LIMIT, Code, ContextArchive, Member, write
 from determined.context.ignore import FILE_NAME, line_for
 from determined.context.known_folders import KnownFolders, fingerprint
 from determined.context.left_out import comment_of
+from determined.context.links import repository_of
 from determined.context.walk import Walk, WalkEntry, stamp_of, walk
 from determined.errors import ContextError
 
@@ -55,19 +57,30 @@ def pack(
     _check_size(named, limit)
     placed = [("/".join(part for part in (prefix, entry.path) if part), entry) for prefix, _, entry in named]
     comment = comment_of(folder, {Path(os.path.abspath(each)).name: each for each in includes if each.is_dir()})
+    code = partial(_code, folder, exclude)
     if known is None:
-        return _packed(folder, placed, comment, skipped, followed)
+        return replace(_packed(folder, placed, comment, skipped, followed), code=code)
     mark = fingerprint(placed, comment)
     digest = known.find(mark)
     if digest is not None:
         size = sum(entry.size for _, entry in placed)
         forget = partial(known.forget, mark)
-        return ContextArchive(partial(_load, folder, placed, comment, digest, forget), digest, size, skipped, followed)
+        load = partial(_load, folder, placed, comment, digest, forget)
+        return ContextArchive(load, digest, size, skipped, followed, code)
     unread = len(skipped)
     packed = _packed(folder, placed, comment, skipped, followed)
     if len(packed.skipped) == unread:
         known.add(mark, packed.hash, (entry for _, entry in placed))
-    return packed
+    return replace(packed, code=code)
+
+
+def _code(folder: Path, exclude: Sequence[str]) -> Code:
+    if repository_of(os.path.realpath(folder)) is None:
+        return None, ""
+    from determined.context.code_state import code_state  # a folder without a repository needs no processes
+
+    state, warning = code_state(folder, exclude)
+    return None if state is None else state.to_json(), warning
 
 
 def _packed(

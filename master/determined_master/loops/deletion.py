@@ -22,6 +22,7 @@ from determined_master.db.session import WriteSession, after_commit
 from determined_master.db.statements.batches import batched
 from determined_master.events import repository as events
 from determined_master.experiment_index import indexer
+from determined_master.experiments import code_repository
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as log_rows
@@ -49,6 +50,7 @@ DROPS: Sequence[tuple[Drop, int]] = (
     (series_repository.drop_some_cursors, 5000),
     (search_event_repository.drop_some, 2000),
     (indexer.drop_some, 2000),
+    (code_repository.drop_some, 1),
 )
 """Functions that delete up to a number of rows of an experiment, in order. Others can write between transactions."""
 

@@ -124,6 +124,8 @@ class Settings(BaseModel):
     20 N to 12369 + 20 N, and 23000 + 5 N. Two masters whose tasks run on one machine need different blocks."""
     launch_error: bool = True
     """Refuse work that needs more slots than its pool has; else it is accepted with a warning, and waits."""
+    store_code: bool = True
+    """Store commit, branch, remote and uncommitted changes of the repository from which an experiment is created."""
     webui: Path | None = None
     """Folder of a built page that replaces the included one."""
 

@@ -34,6 +34,8 @@ TAKE_ALL = (
     "user",
     "display name",
     "failure",
+    "changed line",
+    "untracked file",
 )
 TAKE_NAMES = ("metric", "hyperparameter", "its value", "file", "label of the whole", "part of the description")
 INPUTS = len(ALL) * len(TAKE_ALL) + len(PAYLOADS) * len(TAKE_NAMES) + len(("agent", "checkpoint", "the longest line"))
@@ -46,6 +48,8 @@ class Hostile:
     """Id of the experiment with all payloads."""
     named_by_payload: list[int]
     """Experiments with one payload each as name, description, label and note."""
+    with_code: int
+    """Experiment whose state of the code has all payloads."""
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +79,16 @@ def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> I
         user = {"username": user_name(payload), "displayName": payload, "admin": False, "active": True}
         cluster.session.post("/api/v1/users", {"user": user, "password": "Long-enough-1", "isHashed": False})
         named_by_payload.append(created.id)
+    code = {"branch": ALL[0], "remote": ALL[1], "diff": "\n".join(ALL), "untracked": list(ALL), "isCut": True}
+    fork = {"config": "{name: code, entrypoint: x, searcher: {name: single, metric: m}}", "parentId": everything.id}
+    with_code = cluster.session.post("/api/v1/experiments", {**fork, "code": code})["experiment"]["id"]
     cluster.start_agent(AGENT, slots=1)
     everything.ended("ERROR")
     line = {"taskId": everything.task_id, "log": "one line: " + "x" * LONG, "timestamp": "2026-01-01T00:00:00Z"}
     cluster.session.post("/api/v1/task/logs", {"logs": [line]})
     search = {"kind": "hyperparameter", "query": "__proto__"}
     wait_until(lambda: cluster.session.get("/detent/columns", search)["total"] > 0, what="the columns follow")
-    yield Hostile(everything.id, everything.trial_id, named_by_payload)
+    yield Hostile(everything.id, everything.trial_id, named_by_payload, with_code)
     cluster.agents.pop(AGENT).end()
 
 
@@ -155,6 +162,10 @@ def test_no_dialog_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile
         expect(file).to_have_attribute("aria-current", "true")
         expect(page.get_by_test_id("source-line").nth(len(ALL) - 1)).to_be_visible()
         watched.look(page, f"file {number}")
+    page.goto(f"{cluster.url}/experiments/{hostile.with_code}/code")
+    page.get_by_role("region", name="Code state").get_by_text("Uncommitted changes").click()
+    expect(page.get_by_role("region", name="Uncommitted changes").get_by_test_id("source-line").first).to_be_visible()
+    watched.look(page, "code state")
     page.goto(f"{cluster.url}/experiments/{hostile.experiment}")
     page.get_by_role("button", name="Fork").click()
     expect(page.get_by_role("textbox", name="Configuration")).to_contain_text("Fork of <script>")

@@ -11,6 +11,7 @@ export type Timeline = Schemas["Timeline"];
 export type EffectiveConfig = Schemas["EffectiveConfig"];
 export type SearchBracket = Schemas["SearchBracket"];
 export type SearchDecision = Schemas["SearchDecision"];
+export type ShownCode = Schemas["ShownCode"];
 export type StartingChanges = Schemas["StartingChanges"];
 export type WaitBlocker = Schemas["WaitBlocker"];
 export type ConfigDiagnostic = Schemas["ConfigDiagnostic"];
@@ -113,6 +114,20 @@ export const fileQuery = (id: number, path: string) =>
           params: { path: { experiment_id: id }, query: { path } },
         }),
       ),
+  });
+
+/** The state of the code from which the experiment was created; null if none is stored. It does not change. */
+export const codeQuery = (id: number, diff: boolean) =>
+  queryOptions({
+    queryKey: ["context", String(id), "code", diff],
+    queryFn: async () =>
+      (
+        await got(
+          api.GET("/detent/experiments/{experiment_id}/code", {
+            params: { path: { experiment_id: id }, query: { diff } },
+          }),
+        )
+      ).code ?? null,
   });
 
 export async function pauseExperiment(id: number): Promise<void> {

@@ -23,6 +23,7 @@ from determined_master.api.schemas.base import (
 from determined_master.api.schemas.enums import state, wire_state
 from determined_master.db.models import ExperimentRow
 from determined_master.db.models.base import MAX_INT64
+from determined_master.experiments.code_state import CodeState
 from determined_master.experiments.commands.edit import ExperimentChanges
 from determined_master.trials.totals_queries import TrialTotals
 
@@ -151,6 +152,52 @@ class PatchExperimentBody(Wire):
         return cast("ExperimentChanges", self.model_dump(exclude_unset=True, by_alias=False))
 
 
+MAX_DIFF_CHARACTERS = 1 << 20
+MAX_UNTRACKED = 1000
+CodeName = Annotated[str, Field(max_length=1000)]
+
+
+class CodeBody(Wire):
+    """What git says about the folder of the context; an extension that the client sends."""
+
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{4,64}$")] | None = None
+    branch: CodeName | None = None
+    remote: CodeName | None = None
+    diff: Annotated[str, Field(max_length=MAX_DIFF_CHARACTERS)] = ""
+    """Uncommitted changes of files that git knows."""
+    is_cut: bool = False
+    """True if ``diff`` or ``untracked`` is not all there is."""
+    untracked: Annotated[list[CodeName], Field(max_length=MAX_UNTRACKED)] = []
+
+    def state(self) -> CodeState:
+        return CodeState(
+            commit=self.commit,
+            branch=self.branch,
+            remote=self.remote,
+            diff=self.diff,
+            is_cut=self.is_cut,
+            untracked=tuple(self.untracked),
+        )
+
+
+class ShownCode(Wire):
+    """The state of the code of an experiment, with secrets masked."""
+
+    commit: str | None
+    branch: str | None
+    remote: str | None
+    is_dirty: bool
+    """True if files that git knows had uncommitted changes."""
+    is_cut: bool
+    diff: str
+    untracked: list[str]
+
+
+class ExperimentCode(Wire):
+    code: ShownCode | None = None
+    """None if the client sent none, or the cluster stores none."""
+
+
 class CreateBody(Wire):
     """Body without ``modelDefinition``, whose files are stored separately. Zero and null mean absent."""
 
@@ -163,6 +210,7 @@ class CreateBody(Wire):
     validate_only: bool | None = None
     template: Name | None = None
     unmanaged: bool | None = None
+    code: CodeBody | None = None
 
 
 class ModelFile(Wire):
@@ -180,6 +228,8 @@ class ModelFile(Wire):
 def create_body_schema() -> dict[str, Any]:
     """The JSON schema of ``POST /experiments``: the fields of :class:`CreateBody` and ``modelDefinition``."""
     schema = CreateBody.model_json_schema()
+    # Whole instead of a reference, which would be one of the document.
+    schema["properties"]["code"] = {"anyOf": [schema.pop("$defs")["CodeBody"], {"type": "null"}], "default": None}
     schema["properties"]["modelDefinition"] = {"type": "array", "items": ModelFile.model_json_schema()}
     return schema
 

@@ -44,6 +44,7 @@ async def create_experiment(
         template=body.template or None,
         unmanaged=bool(body.unmanaged),
         context_notes=tuple(sent.get(NOTES, ())),
+        code=body.code.state() if body.code is not None else None,
     )
     row = await creator.submit(submission, user)
     if submission.validate_only:

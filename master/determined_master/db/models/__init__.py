@@ -11,7 +11,7 @@ from determined_master.db.models.columns import (
     ExperimentLabelRow,
     ExperimentSummaryRow,
 )
-from determined_master.db.models.experiments import ExperimentRow, SearchEventRow
+from determined_master.db.models.experiments import ExperimentCodeRow, ExperimentRow, SearchEventRow
 from determined_master.db.models.logs import LogPolicyMatchRow, LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
@@ -39,6 +39,7 @@ __all__ = [
     "ContainerRow",
     "EnvironmentWaitRow",
     "EventRow",
+    "ExperimentCodeRow",
     "ExperimentLabelRow",
     "ExperimentRow",
     "ExperimentSummaryRow",

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy import ForeignKey, Index, LargeBinary, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExperimentState
@@ -67,6 +67,23 @@ class ExperimentRow(Base):
             postgresql_where=text("retention_due"),
         ),
     )
+
+
+class ExperimentCodeRow(Base):
+    """The state of the code from which an experiment was created; only of those whose client sent it."""
+
+    __tablename__ = "experiment_code"
+
+    experiment_id: Mapped[int] = mapped_column(
+        ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    commit_id: Mapped[str | None] = mapped_column(String(64))
+    branch: Mapped[str | None] = mapped_column(Text)
+    remote: Mapped[str | None] = mapped_column(Text)
+    diff: Mapped[bytes] = mapped_column(LargeBinary)
+    """Uncommitted changes, compressed by zlib, without secrets."""
+    is_cut: Mapped[bool]
+    untracked: Mapped[list[str]]
 
 
 class SearchEventRow(Base):

@@ -21,7 +21,8 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.errors import InvalidConfig
 from determined_master.events import repository as events
-from determined_master.experiments import repository
+from determined_master.experiments import code_repository, code_state, repository
+from determined_master.experiments.code_state import CodeState, StoredCode
 from determined_master.experiments.commands import cluster_check
 from determined_master.experiments.commands.config_check import CheckedConfig, check_config, with_findings
 from determined_master.experiments.commands.lifecycle import Lifecycle
@@ -30,6 +31,7 @@ from determined_master.experiments.hp_search import snapshot_of
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.logs import repository as logs
 from determined_master.offloading.offloader import Offloader
+from determined_master.offloading.threads import USER_FILES
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.methods import make
 from determined_master.searcher.task_method import NOT_BEGUN
@@ -56,6 +58,7 @@ class Submission:
     unmanaged: bool = False
     context_notes: tuple[str, ...] = ()
     """Sentences about the files of the context, for the log of the first trial."""
+    code: CodeState | None = None
 
 
 class Creator:
@@ -162,6 +165,7 @@ class Creator:
         await self.check_environment(submission, result, config)
         if submission.validate_only:
             return self._row(submission, config, principal, None, 0)
+        code = await self._code(submission, config)
         async with self._database.write() as session:
             context_hash, size = await self._context(session, submission)
             named = await users.find_project(session, config["workspace"], config["project"])
@@ -178,6 +182,8 @@ class Creator:
                 weight=resources["weight"],
                 max_slots=resources["max_slots"],
             )
+            if code is not None:
+                await code_repository.add(session, row.id, code)
             await self._start_search(session, row)
             notes = _warnings_of_projects(result.checked, without=submission.project_id is not None)
             await self._note(session, row, [*submission.context_notes, *notes])
@@ -253,6 +259,12 @@ class Creator:
             parent = await repository.get(session, submission.parent_id)
             return parent.context_hash, parent.context_size
         return None, 0
+
+    async def _code(self, submission: Submission, config: Mapping[str, Any]) -> StoredCode | None:
+        """Returns the state of the code without secrets; None if there is none, or the settings keep none."""
+        if submission.code is None or not self._settings.store_code:
+            return None
+        return await USER_FILES.run(code_state.prepare, submission.code, config)
 
     async def _start_search(self, session: WriteSession, row: ExperimentRow) -> None:
         """Stores the search's first actions and its snapshot, in the transaction that creates the experiment.

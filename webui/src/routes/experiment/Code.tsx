@@ -6,29 +6,39 @@ import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Loading } from "@/components/base/Loading";
 import { DiffView } from "@/components/code/DiffView";
-import { FileTree } from "@/components/code/FileTree";
+import { type FileNode, FileTree } from "@/components/code/FileTree";
 import { SourceText } from "@/components/code/SourceText";
 import { bytes } from "@/format/number";
 import { fileQuery, fileTreeQuery } from "@/services/experiments";
+import { CodeState } from "./CodeState";
 import type { TabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./Code.module.css";
 
-/** The context of the experiment: its files, one of them, and the differences from the parent's. */
+/** The context of the experiment: the state of its repository, its files, and the differences from the parent's. */
 export default function Code({ experiment }: TabProps) {
   const { data: tree, error } = useQuery(fileTreeQuery(experiment.id));
-  const [path, setPath] = useState("");
-  const [compare, setCompare] = useState(false);
   if (error && !tree) return <Failure error={error} />;
   if (!tree) return <Loading what="the files" />;
   if (tree.length === 0) {
     return <EmptyState title="No files" command="det experiment create config.yaml context/" />;
   }
+  return (
+    <section className={layout.field} aria-label="Code">
+      <CodeState id={experiment.id} />
+      <Files experiment={experiment} tree={tree} />
+    </section>
+  );
+}
+
+function Files({ experiment, tree }: TabProps & { tree: readonly FileNode[] }) {
+  const [path, setPath] = useState("");
+  const [compare, setCompare] = useState(false);
   const parent = experiment.forkedFrom ?? null;
   return (
-    <section className={styles.layout} aria-label="Code">
+    <div className={styles.layout}>
       <nav className={clsx(layout.card, styles.tree)} aria-label="Files">
         <FileTree nodes={tree} chosen={path} onChoose={setPath} />
       </nav>
@@ -53,7 +63,7 @@ export default function Code({ experiment }: TabProps) {
           </>
         )}
       </div>
-    </section>
+    </div>
   );
 }
 
