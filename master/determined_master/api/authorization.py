@@ -28,8 +28,6 @@ class Rule(Enum):
     ADMIN_OR_OPERATOR = "an admin, or the owner of the data folder"
     USER_OR_OPERATOR = "every user, or the owner of the data folder"
     STREAM_KEY = "whoever has the key of the stream, which is valid once; its agent besides the join token"
-        "whoever has the key of the stream, which the owner of the task got once; its agent besides the join token"
-    )
 
 
 RULES: Mapping[Callable[..., Any], Rule] = {
