@@ -162,6 +162,8 @@ def _remarks(config: ExperimentConfig, planned: plan.LocalPlan, workdir: Path, g
         lines.append("startup-hook.sh is not run in a local run")
     if config.pause is not None and not planned.is_trial:
         lines.append(f"pause: nothing asks a local run to leave; try the script with kill -{config.pause.signal[3:]}")
+    if config.outputs:
+        lines.append(f"outputs: {', '.join(config.outputs)} of a local run stay where the script writes them")
     return lines
 
 

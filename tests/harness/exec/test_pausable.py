@@ -49,10 +49,10 @@ def master():
 class Boot:
     """The start-up program of a task, with ``pause`` in its configuration."""
 
-    def __init__(self, master, folder: Path, entrypoint, pause=None, *, addresses=("127.0.0.1",)) -> None:
+    def __init__(self, master, folder: Path, entrypoint, pause=None, *, addresses=("127.0.0.1",), **more) -> None:
         self.master, self.folder = master, folder
         storage = {"type": "directory", "container_path": f"{folder}/checkpoints"}
-        config = {"checkpoint_storage": storage, "pause": {"signal": "SIGUSR1", "grace": 30, **(pause or {})}}
+        config = {"checkpoint_storage": storage, "pause": {"signal": "SIGUSR1", "grace": 30, **(pause or {})}, **more}
         facts = {"addresses": list(addresses), "rank": 0, "slots": [1] * len(addresses)}
         master.on("GET", "/rendezvous", (200, {"rendezvousInfo": facts}))
         variables = task_environment(
