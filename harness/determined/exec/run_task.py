@@ -1,6 +1,7 @@
 """The last start-up step of a container: rendezvous, storage probe, then the entrypoint replaces this process.
 
-With ``pause`` or ``outputs`` this process stays beside it. It runs under the agent's Python, after the hooks; the entrypoint gets the environment of this process.
+With ``pause`` or ``outputs`` this process stays beside the entrypoint instead. It runs under the agent's Python, after
+the hooks; the entrypoint gets the environment of this process.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Runs an entrypoint with this process beside it: for a pause by a signal, and to keep its outputs when it has ended."""
+"""Runs an entrypoint with this process beside it: for a pause by a signal, and to keep its outputs at its end."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from determined.exec.pausable import Pause, PausableScript
+from determined.exec.pausable import PausableScript, Pause
 from determined_launch import environment, process, processes
 from determined_launch.environment import TaskFacts
 

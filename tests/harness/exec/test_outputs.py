@@ -107,7 +107,10 @@ def test_outputs_that_cannot_be_kept_are_an_error_line_and_change_no_exit_code(m
     trial = Trial(master, tmp_path)
     done = trial.run("mkdir runs; truncate -s 8T runs/huge; mkfifo runs/pipe; ln -s /etc runs/etc")
     assert done.returncode == 0
-    assert "ERROR: determined: outputs: the outputs of this attempt are not kept: they have 8,796,093,022,208" in done.stdout
+    assert (
+        "ERROR: determined: outputs: the outputs of this attempt are not kept: they have 8,796,093,022,208"
+        in done.stdout
+    )
     assert "WARNING: determined: outputs: not kept: runs/etc is a link to /etc" in done.stdout
     assert "WARNING: determined: outputs: not kept: runs/pipe is a pipe" in done.stdout
     assert (trial.reported, list(trial.stored().root.iterdir())) == ([], [])

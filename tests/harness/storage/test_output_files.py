@@ -75,7 +75,9 @@ def test_links_pipes_and_sockets_are_left_out_by_name(work: Path, tmp_path: Path
         found = find(work, ["runs"])
     assert sorted(found.files) == ["runs/one/a.txt", "runs/tool.sh"]
     assert found.links == {}
-    assert set(found.left_out) == {f"runs/{n}" for n in ("out", "up", "chain", "data", "pipe", "socket", ".hashes.json")}
+    assert set(found.left_out) == {
+        f"runs/{n}" for n in ("out", "up", "chain", "data", "pipe", "socket", ".hashes.json")
+    }
     assert found.left_out["runs/pipe"] == "a pipe"
     assert found.left_out["runs/out"] == f"a link to {tmp_path / 'secret'}, which is not in the outputs"
 
