@@ -168,22 +168,21 @@ def restore(storage: Storage, uuid: str, root: Path) -> None:
         StorageError: the checkpoint cannot be read, or a link is where a file would be written.
     """
     names = [name for name in storage.resources(uuid) if name != METADATA_FILE]
-    refuse_links(root, names)
+    refuse_links(root, (name.rstrip("/") for name in names))
+    for name in names:
+        if (root / name.rstrip("/")).is_symlink():
+            raise StorageError(f"{name} is a link in the work folder, through which no output is written; remove it")
     storage.download(uuid, root, lambda name: name != METADATA_FILE)
     complete(root, storage.read(uuid, METADATA_FILE))
 
 
 def refuse_links(root: Path, names: Iterable[str]) -> None:
-    """Raises StorageError if a file would be written through a link, which may lead out of ``root``."""
+    """Raises StorageError if a file with one of these names would be written through a link to another folder."""
     safe = {""}
-    for name in sorted(names):
-        parent = posixpath.dirname(name.rstrip("/"))
-        if (root / name.rstrip("/")).is_symlink():
-            raise StorageError(f"{name} cannot be restored: there is a link in its place; remove the link")
-        if parent not in safe:
-            if os.path.realpath(root / parent) != os.path.join(os.path.realpath(root), parent):
-                raise StorageError(f"{name} cannot be restored: {parent} is a link there; remove the link")
-            safe.add(parent)
+    for parent in map(posixpath.dirname, names):
+        if parent not in safe and os.path.realpath(root / parent) != os.path.join(os.path.realpath(root), parent):
+            raise StorageError(f"{parent} is a link, through which no output is written; remove the link")
+        safe.add(parent)
 
 
 def complete(root: Path, content: bytes) -> None:
