@@ -57,9 +57,7 @@ def test_the_outputs_of_all_trials_are_downloaded_page_after_page(served: FakeMa
     assert det("e", "download", "7", "--outputs", "-o", "there").out == "there/trial-2\nthere/trial-1\n"
 
 
-def test_a_second_download_replaces_files_and_keeps_those_of_the_user(
-    served: FakeMaster, det: Det, home: Path
-) -> None:
+def test_a_second_download_replaces_files_and_keeps_those_of_the_user(served: FakeMaster, det: Det, home: Path) -> None:
     (home / "metadata.json").write_text("mine")
     for _ in range(2):
         assert det("t", "download", "1", "--outputs", "-o", ".").code == 0
