@@ -8,6 +8,7 @@ has the libraries. A failure to keep outputs is logged as an error; it never cha
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import uuid as uuids
@@ -28,6 +29,7 @@ from determined_launch.environment import TaskFacts
 
 RESTORE, KEEP = "restore", "keep"
 ROLE = "outputs"
+CLEANUP_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,21 @@ class Outputs:
             found = find(self.root, self.folders, self.most)
             for sentence in found.described_left_out():
                 _log("WARNING", f"not kept: {sentence}")
-            if _is_same(found, before):
-                return
-            if not self._is_bucket:
-                keep_here(self, found)
-            elif self._run(KEEP):
-                _log("ERROR", "the outputs of this attempt are not kept")
+            if not _is_same(found, before):
+                if not self._is_bucket:
+                    keep_here(self, found)
+                elif self._run(KEEP):
+                    _log("ERROR", "the outputs of this attempt are not kept")
+                    return
+            self._note()
         except (DeterminedError, OSError) as error:
             _log("ERROR", f"the outputs of this attempt are not kept: {error}")
+
+    def _note(self) -> None:
+        """Lets the agent know which folders are not lost with the working folder."""
+        folder = Path(self.environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR))
+        with contextlib.suppress(OSError):
+            (folder / environment.KEPT_OUTPUTS).write_text(json.dumps(list(self.folders)), encoding="utf-8")
 
     @property
     def _is_bucket(self) -> bool:
@@ -91,7 +100,14 @@ class Outputs:
 
     def _run(self, verb: str) -> int:
         argv = [self.python, "-m", "determined.exec.outputs", verb]
-        return subprocess.run(argv, env=dict(self.environ), stdin=subprocess.DEVNULL, check=False).returncode
+        child = subprocess.Popen(argv, env=dict(self.environ), stdin=subprocess.DEVNULL)
+        try:
+            return child.wait()
+        except BaseException:
+            child.terminate()  # it removes what it has uploaded
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(CLEANUP_SECONDS)
+            raise
 
 
 def restore_here(outputs: Outputs) -> None:
@@ -152,6 +168,7 @@ def main(argv: Sequence[str]) -> int:
     if outputs is None or argv not in ([RESTORE], [KEEP]):
         print("determined: only a trial with outputs starts this", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         if argv == [RESTORE]:
             restore_here(outputs)

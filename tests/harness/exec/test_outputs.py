@@ -11,9 +11,11 @@ import pytest
 from tests.harness.exec.test_pausable import Boot
 from tests.support.fake_master import serving, task_environment
 from tests.support.object_stores import s3_store
+from tests.support.waiting import wait_until
 
 from determined.exec.outputs import Outputs
 from determined.storage.directory import DirectoryStorage
+from determined_launch import end_request
 from determined_launch.environment import TaskFacts
 
 
@@ -173,3 +175,26 @@ def test_outputs_in_a_bucket_are_kept_by_the_python_of_the_task(master, tmp_path
         assert "runs kept: 1 file" in trial.run(APPEND.format("one", 1), **store.environ).stdout
         assert trial.run("cat runs/a.txt; exit 1", **store.environ).stdout.endswith("one\n")
         assert len(trial.reported) == 1
+
+
+def test_a_script_that_is_killed_through_the_fifo_keeps_its_outputs(master, tmp_path):
+    script = "mkdir runs; echo a > runs/a; touch ready; trap '' TERM; while :; do sleep 0.05; done"
+    with Boot(master, tmp_path, script, outputs=["runs"]) as boot:
+        wait_until((tmp_path / "ready").exists, what="the script is ready")
+        wait_until(lambda: end_request.send(str(tmp_path / end_request.FIFO)), what="the task listens")
+        assert boot.process.wait(timeout=30) == -9
+    assert "outputs: runs kept: 1 file, 2 bytes" in boot.output
+    assert json.loads((tmp_path / "kept-outputs.json").read_text()) == ["runs"]
+
+
+LITTLE_TIME = "from determined_launch import end_request; end_request.STORE_SECONDS = 0.5"
+
+
+def test_outputs_that_take_too_long_after_a_kill_are_given_up(master, tmp_path):
+    master.on("POST", "/checkpoints", (502, {"error": {"code": 14, "reason": "", "error": "away"}}))
+    script = "mkdir runs; echo a > runs/a; touch ready; while :; do sleep 0.05; done"
+    with Boot(master, tmp_path, script, outputs=["runs"], setup=LITTLE_TIME) as boot:
+        wait_until((tmp_path / "ready").exists, what="the script is ready")
+        wait_until(lambda: end_request.send(str(tmp_path / end_request.FIFO)), what="the task listens")
+        assert boot.process.wait(timeout=30) == -9
+    assert "ERROR: determined: outputs: the outputs of this attempt are not kept: the attempt was killed" in boot.output
