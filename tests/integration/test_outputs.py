@@ -174,10 +174,20 @@ async def test_an_unknown_role_is_refused(cluster: Cluster, role: object):
     assert answer.status_code == 400
 
 
-async def test_no_training_starts_from_outputs(cluster: Cluster):
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (
+            f"source_checkpoint_uuid: {checkpoint_uuid(1)}",
+            "holds outputs of a script, from which no training can start",
+        ),
+        ("source_trial_id: 1", "trial 1 has no checkpoint to start from"),
+    ],
+)
+async def test_no_training_starts_from_outputs(cluster: Cluster, source: str, text: str):
     _, desired = await first_attempt(cluster)
     await keep(cluster, desired, 1)
-    config = CONFIG.replace("metric: loss", f"metric: loss, source_checkpoint_uuid: {checkpoint_uuid(1)}")
+    config = CONFIG.replace("metric: loss", f"metric: loss, {source}")
     answer = await cluster.post("/api/v1/experiments", {"config": config})
     assert answer.status_code == 400
-    assert "holds outputs of a script, from which no training can start" in answer.text
+    assert text in answer.text
