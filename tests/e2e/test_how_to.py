@@ -33,6 +33,7 @@ ON_SHARED_CLUSTER = (
     "scripts",
     "hyperparameter-search",
     "debugging",
+    "keep-outputs",
     "data",
     "local",
     "commands",

@@ -17,9 +17,10 @@ from determined.config import CheckResult, ExperimentConfig, check
 from determined.config.diagnostics import Diagnostic
 from determined.context import ContextArchive, left_out, pack, unpack
 from determined.errors import ConfigError
-from determined.local import plan, python
+from determined.local import outputs, plan, python
 from determined.local.output import Output, find_failure
 from determined.searcher.sampling import first_point
+from determined.storage import output_files
 from determined_launch import environment
 
 LOCAL_TEST_MODE = "DET_LOCAL_TEST_MODE"
@@ -105,7 +106,11 @@ def _run(
     stopped = scratch / "stopped"
     if test_mode and not planned.is_trial:
         variables[environment.STOP_FILE] = str(stopped)
+    before = output_files.find(workdir, config.outputs)
     code, failure = _child(planned.argv, variables, workdir, context, stopped, ignored)
+    if not test_mode:
+        for line in outputs.bring(workdir, config.outputs, before, context):
+            _say(line)
     if stopped.exists():
         _say("the script was stopped after its first validation")
         code = 0
@@ -162,8 +167,6 @@ def _remarks(config: ExperimentConfig, planned: plan.LocalPlan, workdir: Path, g
         lines.append("startup-hook.sh is not run in a local run")
     if config.pause is not None and not planned.is_trial:
         lines.append(f"pause: nothing asks a local run to leave; try the script with kill -{config.pause.signal[3:]}")
-    if config.outputs:
-        lines.append(f"outputs: {', '.join(config.outputs)} of a local run stay where the script writes them")
     return lines
 
 
