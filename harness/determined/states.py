@@ -222,7 +222,7 @@ class InstanceState(str, Enum):
 
 
 class CheckpointRole(str, Enum):
-    """What a checkpoint holds."""
+    """Kind of the content of a checkpoint."""
 
     STATE = "state"  # the state of the training, from which the next attempt goes on
     OUTPUTS = "outputs"  # files that a script wrote, which are put back before the next attempt

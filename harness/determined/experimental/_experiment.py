@@ -277,7 +277,7 @@ class Experiment(CheckpointOwner):
         return self.list_checkpoints(sort_by, order_by, max_results=limit)
 
     def outputs(self) -> list[TrialOutputs]:
-        """Returns what the scripts of its trials wrote into the folders of ``outputs``, one entry for each trial."""
+        """Returns the files that the scripts of its trials wrote into ``outputs``, one entry for each trial."""
         return [TrialOutputs(self._session, each) for each in outputs.of_experiment(self._session, self.id)]
 
     def download_code(self, output_dir: str | os.PathLike[str] | None = None) -> str:

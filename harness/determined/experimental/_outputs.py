@@ -14,7 +14,7 @@ from determined.experimental._times import parse_time
 
 
 class TrialOutputs:
-    """What the script of a trial wrote into the folders that its configuration names in ``outputs``.
+    """The files that the script of a trial wrote into the folders that its configuration names in ``outputs``.
 
     Args:
         session: the connection to the master.

@@ -1,4 +1,4 @@
-"""The files of ``outputs``: what of them can be kept, how they are stored as a checkpoint, and how they come back.
+"""Finds the files of ``outputs`` that can be kept, stores them as a checkpoint, and restores them.
 
 Links are not stored as files but named in the checkpoint's metadata, and only those that lead to another output.
 """
@@ -25,7 +25,7 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a de
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What differs once a file has been written."""
+    """Facts about a file that differ once it has been written."""
 
     size: int
     modified: int

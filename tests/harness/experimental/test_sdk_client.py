@@ -344,7 +344,7 @@ def test_outputs_of_a_trial_are_listed_and_downloaded(
     master.on("GET", f"/checkpoints/{uuid}", (200, archive(("metadata.json", links), ("runs/a.txt", b"text"))))
     trial = cluster.get_trial(5)
     found = trial.outputs()
-    assert found is not None
+    assert isinstance(found, client.TrialOutputs)
     assert (found.trial_id, found.files, found.size, found.folders) == (5, 1, 4, ["runs"])
     assert found.time is not None
     assert repr(found) == "TrialOutputs(trial_id=5, files=1, size=4)"

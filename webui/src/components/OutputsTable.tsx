@@ -11,7 +11,7 @@ import { TimeText } from "./TimeText";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** What the scripts of an experiment's trials wrote into the folders of `outputs`, one row for each trial. */
+/** Files that the scripts of trials wrote into the folders of `outputs`, one row for each trial. */
 export function OutputsTable({ experimentId }: { experimentId: number }) {
   const list = useInfiniteQuery(outputsQuery(experimentId));
   const { data, error } = list;

@@ -60,7 +60,7 @@ class CheckpointList(Wire):
 
 
 class TrialOutputs(Wire):
-    """What the script of one trial wrote. ``uuid``: of the checkpoint that holds it. ``size``: in bytes."""
+    """Files that the script of one trial wrote. ``uuid``: of the checkpoint that holds them. ``size``: in bytes."""
 
     trial_id: int
     uuid: str
