@@ -24,7 +24,7 @@ from determined_agent.hooks.identity import hand_over_folder
 from determined_agent.output.exit_report import bounded, exit_of, log_text, masked
 from determined_agent.output.shipper import OutputShipper
 from determined_agent.reconcile import Known
-from determined_agent.run_folders.left_files import find_left
+from determined_agent.run_folders.left_files import find_left, kept_outputs
 from determined_agent.task_process.entry_command import program_of
 from determined_launch import environment, rendezvous
 from determined_launch.out_of_space import is_out_of_space
@@ -185,7 +185,7 @@ class Container:
             since = self.folder.order.stat().st_mtime
         except OSError:
             return ""
-        return find_left(self.folder.workdir, since).text()
+        return find_left(self.folder.workdir, since, kept_outputs(self.folder)).text()
 
     async def _until_end(self) -> RunEnd:
         try:

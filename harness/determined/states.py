@@ -221,6 +221,13 @@ class InstanceState(str, Enum):
         return self is not InstanceState.ENDED
 
 
+class CheckpointRole(str, Enum):
+    """Kind of the content of a checkpoint."""
+
+    STATE = "state"  # the state of the training, from which the next attempt goes on
+    OUTPUTS = "outputs"  # files that a script wrote, which are put back before the next attempt
+
+
 class CheckpointState(str, Enum):
     """State of a checkpoint."""
 

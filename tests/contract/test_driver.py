@@ -17,6 +17,7 @@ from tests.support.driver_runs import left_of, make_launch, read_or_nothing, run
 from tests.support.podman_engine import podman_engine
 from tests.support.waiting import eventually
 
+from determined_agent.drivers import process
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import (
     ContainerLaunch,
@@ -33,7 +34,7 @@ from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.environments.harness_copy import keep_shim
 from determined_agent.host_access.mount_probe import can_mount
 from determined_agent.task_process.namespaces import Mount
-from determined_launch import process_table
+from determined_launch import end_request, process_table
 
 
 class MakeDriver(Protocol):
@@ -255,6 +256,54 @@ async def test_no_child_outlives_a_stop(make_real: MakeDriver, tmp_path: Path) -
     async with asyncio.timeout(20):
         assert (await driver.wait(launch.folder)).kind == "stopped"
     assert left_of(launch) == set()
+
+
+LISTENS = f"mkfifo ../{end_request.FIFO}; exec 3<>../{end_request.FIFO}; echo ready; read -r -n 1 <&3; echo asked; "
+
+
+async def test_a_task_that_listens_ends_by_itself_after_a_stop(make_real: MakeDriver, tmp_path: Path) -> None:
+    driver, launch = make_real(), make_launch(tmp_path, LISTENS + "echo stored; kill -9 $$")
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    driver.stop(launch.folder)
+    async with asyncio.timeout(20):
+        ended = await driver.wait(launch.folder)
+    assert (ended.kind, ended.signal) == ("stopped", 9)
+    assert text_of(launch.folder) == ["ready", "asked", "stored"]
+
+
+async def test_a_task_that_listens_and_does_not_end_is_killed_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = tmp_path / "shim_with_little_time.py"
+    shim.write_text(
+        "import os, sys\nsys.path += sys.argv[2].split(os.pathsep)\n"
+        "from determined_launch import end_request\nend_request.END_SECONDS = 0.3\n"
+        "from determined_agent.task_process import shim\nsys.exit(shim.main(sys.argv[1], {}))\n"
+    )
+    monkeypatch.setattr(process, "_SHIM", shim)
+    driver, launch = ProcessDriver(), make_launch(tmp_path, LISTENS + "sleep 1000")
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    driver.stop(launch.folder)
+    async with asyncio.timeout(20):
+        ended = await driver.wait(launch.folder)
+    assert (ended.kind, ended.signal) == ("stopped", 9)
+    assert text_of(launch.folder) == ["ready", "asked"]
+    assert left_of(launch) == set()
+
+
+@pytest.mark.parametrize("made", ["ln -s /dev/null", "touch", "mkdir", "mkfifo"])
+async def test_anything_else_in_the_place_of_the_fifo_changes_no_stop(
+    make_real: MakeDriver, tmp_path: Path, made: str
+) -> None:
+    launch = make_launch(tmp_path, f"{made} ../{end_request.FIFO}; echo ready; sleep 1000")
+    driver = make_real()
+    await driver.start(launch)
+    await eventually(lambda: text_of(launch.folder) == ["ready"])
+    driver.stop(launch.folder)
+    async with asyncio.timeout(5):
+        assert (await driver.wait(launch.folder)).kind == "stopped"
 
 
 async def test_a_killed_shim_is_a_system_failure_and_no_process_outlives_it(

@@ -34,6 +34,7 @@ ON_SHARED_CLUSTER = (
     "run-without-a-configuration",
     "hyperparameter-search",
     "debugging",
+    "keep-outputs",
     "data",
     "local",
     "commands",

@@ -58,7 +58,7 @@ PUBLIC = {
         " TrialValidated"
     ),
     "determined.experimental.client": (
-        "Checkpoint CheckpointSortBy CheckpointState CheckpointTrainingMetadata Determined DownloadMode Experiment ExperimentPaused ExperimentSortBy ExperimentState LogLevel OrderBy Project Trial TrialMetrics TrialSortBy TrialState User Workspace create_experiment create_user get_checkpoint get_experiment get_session_username get_trial get_user_by_id get_user_by_name get_workspace iter_trials_metrics list_experiments list_users list_workspaces login logout stream_trials_metrics stream_trials_training_metrics stream_trials_validation_metrics whoami"
+        "Checkpoint CheckpointSortBy CheckpointState CheckpointTrainingMetadata Determined DownloadMode Experiment ExperimentPaused ExperimentSortBy ExperimentState LogLevel OrderBy Project Trial TrialMetrics TrialOutputs TrialSortBy TrialState User Workspace create_experiment create_user get_checkpoint get_experiment get_session_username get_trial get_user_by_id get_user_by_name get_workspace iter_trials_metrics list_experiments list_users list_workspaces login logout stream_trials_metrics stream_trials_training_metrics stream_trials_validation_metrics whoami"
     ),
     "determined.launch.autohorovod": "main",
     "determined.launch.deepspeed": "main",

@@ -50,6 +50,7 @@ from determined_master.events.sentences import attempt, sentence
         ("slot_2_free", "system", "agent a", {}, "slot 2 of agent a is as usual again"),
         ("logged_in", "ann", "user 1", {}, "ann signed in"),
         ("reported", "ann", "checkpoint u", {"trial": 7, "steps": 9}, "trial 7 saved checkpoint u at step 9"),
+        ("outputs_kept", "ann", "checkpoint u", {"trial": 7, "files": 9}, "trial 7 stored its outputs as checkpoint u"),
         (
             "placed",
             "system",

@@ -40,6 +40,7 @@ from determined_agent.drivers.engine import (
 from determined_agent.drivers.exit_record import add_cause, has_ended, read_end, write_lost
 from determined_agent.host_access.host_mounts import HostMounts
 from determined_agent.task_process.namespaces import Mount
+from determined_launch import end_request
 from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
@@ -168,7 +169,7 @@ class DockerDriver:
                     self._in_background(name, self._remove_until_gone(name))
                     return ended
                 if folder.stop.exists():  # requested before this agent could end it
-                    self._end(name)
+                    self._end(folder)
                 await changed.wait()
 
     def runtime_id(self, folder: RunFolder, /) -> str:
@@ -177,7 +178,7 @@ class DockerDriver:
     def stop(self, folder: RunFolder) -> None:
         # An end that nobody requested is another program's doing, and the trial continues.
         folder.request_stop()
-        self._end(name_of(folder))
+        self._end(folder)
 
     async def close(self) -> None:
         """Ends the connections to the engine, and no container."""
@@ -199,10 +200,13 @@ class DockerDriver:
             await self._remove(name)
         return others
 
-    def _end(self, name: str) -> None:
+    def _end(self, folder: RunFolder) -> None:
+        name = name_of(folder)
         if name not in self._ending:
             self._ending.add(name)
-            self._in_background(name, self._end_now(name))
+            keeps_outputs = end_request.is_there(str(folder.end_request))
+            seconds = self._stop_seconds + (end_request.END_SECONDS if keeps_outputs else 0.0)
+            self._in_background(name, self._end_now(name, seconds))
 
     def _in_background(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=name)
@@ -221,14 +225,14 @@ class DockerDriver:
             created = await self._engine.call(create)
         self._runtime_ids[config.name] = str(created.get("Id") or "")
 
-    async def _end_now(self, name: str) -> None:
-        """Asks the shim to end its task, and kills the container if it does not end."""
+    async def _end_now(self, name: str, seconds: float) -> None:
+        """Asks the shim to end its task, and kills the container if it does not end in this time."""
         try:
-            await self._signal_until_end(name)
+            await self._signal_until_end(name, seconds)
         finally:
             self._ending.discard(name)
 
-    async def _signal_until_end(self, name: str) -> None:
+    async def _signal_until_end(self, name: str, seconds: float) -> None:
         with self._events.watch(name) as changed:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 try:
@@ -238,7 +242,7 @@ class DockerDriver:
                 except EngineError as problem:
                     logger.warning("cannot end container %s: %s", name, problem)
                     await asyncio.sleep(RETRY_SECONDS)
-                await _sleep_or(changed, self._stop_seconds)
+                await _sleep_or(changed, seconds)
                 state = None
                 with contextlib.suppress(EngineError):
                     state = await self._state(name)
@@ -285,6 +289,7 @@ class DockerDriver:
             "output": str(folder.output),
             "wake": str(folder.wake),
             "exit": str(of_shim / folder.exit.name),
+            "end_request": str(folder.end_request),
             "lock": str(of_shim / folder.lock.name),
             "pid": str(of_shim / folder.pid.name),
             "log": str(of_shim / folder.shim_log.name),

@@ -115,6 +115,7 @@ class ProcessDriver:
             "output": str(folder.output),
             "wake": str(folder.wake),
             "exit": str(folder.exit),
+            "end_request": str(folder.end_request),
             "lock": str(folder.lock),
             "pid": str(folder.pid),
             "segment_bytes": limits.segment_bytes,

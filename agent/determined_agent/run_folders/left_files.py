@@ -1,17 +1,23 @@
 """Files that a task left in its working folder, which is removed with the run: its log names them."""
 
 import heapq
+import json
 import os
 import stat
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from determined.link.run_folder import RunFolder
+from determined_launch.regular_files import read_regular
 
 MAX_ENTRIES = 10_000
 MAX_DEPTH = 50
 MAX_SECONDS = 0.2
 """The slots of the task are free only after this look, as its line belongs before the end of the log."""
 MAX_NAMED = 5
+MAX_KEPT_BYTES = 1 << 16
 MAX_NAME_CHARACTERS = 120
 IGNORED = frozenset({"__pycache__", ".git", ".cache"})
 
@@ -41,14 +47,23 @@ class LeftFiles:
         files = "1 file" if self.count == 1 else f"{self.count} files"
         return (
             f"removed with the working folder: {files} that the task left there, {amount(self.size)}: "
-            f"{', '.join(named)}{more}. Write what you need into a checkpoint (core_context.checkpoint.store_path) or "
-            "below a folder of bind_mounts"
+            f"{', '.join(named)}{more}. Name the folder of what you need in outputs, or write it into a checkpoint "
+            "(core_context.checkpoint.store_path) or below a folder of bind_mounts"
         )
 
 
-def find_left(workdir: Path, since: float) -> LeftFiles:
-    """Returns the regular files below a folder that were made or changed after ``since``, a time of its file system.
-    Blocking, within bounds; follows no link."""
+def kept_outputs(folder: RunFolder) -> frozenset[str]:
+    """Returns the folders that a task has kept before it ended. Blocking."""
+    try:
+        names = json.loads(read_regular(folder.outputs, MAX_KEPT_BYTES, owner=folder.owner))
+        return frozenset(map(str, names))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return frozenset()
+
+
+def find_left(workdir: Path, since: float, kept: Collection[str] = ()) -> LeftFiles:
+    """Returns the regular files below a folder that were made or changed after ``since``, a time of its file system,
+    and are not below the folders ``kept``. Blocking, within bounds; follows no link."""
     left = LeftFiles()
     until = time.monotonic() + MAX_SECONDS
     folders, entries = [(str(workdir), "", 0)], 0
@@ -63,6 +78,8 @@ def find_left(workdir: Path, since: float) -> LeftFiles:
                         return left
                     facts = entry.stat(follow_symlinks=False)
                     name = f"{shown}{entry.name}"
+                    if name in kept:
+                        continue
                     if stat.S_ISDIR(facts.st_mode):
                         if entry.name not in IGNORED and depth < MAX_DEPTH:
                             folders.append((entry.path, f"{name}/", depth + 1))

@@ -3,7 +3,8 @@ or forked by ``fork_server.py``.
 
 Uses the standard library only and imports everything at the start, so that an upgrade of the agent does not affect it.
 It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends or on
-SIGTERM, and finally records how the task ended. See docs/architecture/agent-protocol.md, rule "Exit".
+SIGTERM, after which a task that keeps outputs may store them first, and finally records how the task ended. See
+docs/architecture/agent-protocol.md, rule "Exit".
 """
 
 import fcntl
@@ -24,7 +25,7 @@ from determined_agent.output.line_splitter import LineSplitter
 from determined_agent.output.log_segments import STDERR, STDOUT, SegmentWriter
 from determined_agent.task_process import processes
 from determined_agent.task_process.task_spawn import Programs, StartedTask, TaskNotStarted, start_task
-from determined_launch import process_table
+from determined_launch import end_request, process_table
 from determined_launch.atomic_file import write_atomic
 from determined_launch.out_of_space import is_out_of_space
 
@@ -67,6 +68,8 @@ class Shim:
         self._task: StartedTask | None = None
         self._status: dict[str, Any] | None = None
         self._is_stopped = self._was_killed = False
+        self._patience: float | None = None
+        """Until then, a task that was asked to end may end by itself."""
 
     def run(self) -> None:
         bell, clapper = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -92,10 +95,11 @@ class Shim:
                 until = time.monotonic() + _DRAIN_SECONDS  # the pipes are read again after space is available
             if until is not None and time.monotonic() > until:
                 break  # does not wait for a pipe that another process holds open
-            self._turn(bell, until)
+            self._turn(bell, self._patience if until is None else until)
             if self._is_stopped and self._status is None:
                 self._was_killed = True
-                self._kill()
+                if not self._ends_itself():
+                    self._kill()
             self._reap()
             if self._status is not None and until is None:
                 self._kill()
@@ -166,6 +170,14 @@ class Shim:
 
     def _stop(self, *_: object) -> None:
         self._is_stopped = True
+
+    def _ends_itself(self) -> bool:
+        """Asks the task to end, once. Returns False if it does not listen, or had its time."""
+        now = time.monotonic()
+        if self._patience is None:
+            listens = end_request.send(self._order.get("end_request", ""))
+            self._patience = now + end_request.END_SECONDS if listens else now
+        return now < self._patience
 
     def _kill(self) -> None:
         """Ends all descendants and collects them, so that dead processes are not found again."""

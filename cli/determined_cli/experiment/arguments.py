@@ -189,19 +189,20 @@ VERBS = (
     ),
     Command(
         "download",
-        "download its best checkpoints",
+        "download its best checkpoints, or its outputs",
         "determined_cli.experiment.download:download",
         (
             EXPERIMENT_ID,
             argument("--best", "--top-n", type=int, default=1, metavar="N", help="the N best (default: 1)"),
             ranking,
             argument("--latest", action="store_true", help="the newest checkpoint"),
+            argument("--outputs", action="store_true", help="what its scripts wrote into the folders of outputs"),
             argument(
                 "-o",
                 "--output-dir",
-                default="checkpoints",
                 metavar="FOLDER",
-                help="target folder (default: checkpoints); each checkpoint becomes a folder there",
+                help="target folder (default: checkpoints, or outputs); each checkpoint or trial becomes a folder "
+                "there",
             ),
         ),
     ),

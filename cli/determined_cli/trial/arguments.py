@@ -50,14 +50,20 @@ VERBS = (
     Command("kill", "end at once, without a checkpoint", "determined_cli.trial.commands:kill", (TRIAL_ID,)),
     Command(
         "download-checkpoint",
-        "download a checkpoint (default: the best)",
+        "download a checkpoint, or its outputs",
         "determined_cli.trial.commands:download_checkpoint",
         (
             TRIAL_ID,
             argument("--best", action="store_true", help="the best by the searcher's metric; an error without one"),
             argument("--latest", action="store_true", help="the newest checkpoint"),
             argument("--uuid", help="the checkpoint with this UUID"),
-            argument("-o", "--output-dir", metavar="FOLDER", help="target folder (default: checkpoints/UUID)"),
+            argument("--outputs", action="store_true", help="what its script wrote into the folders of outputs"),
+            argument(
+                "-o",
+                "--output-dir",
+                metavar="FOLDER",
+                help="target folder (default: checkpoints/UUID, or outputs/trial-ID)",
+            ),
         ),
         aliases=("download",),
     ),

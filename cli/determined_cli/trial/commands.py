@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from determined.client import experiments, ids, lifecycle, trials
+from determined.client import experiments, ids, lifecycle, outputs, trials
 from determined.client.checkpoint_archive import download_archive
 from determined.client.paging import items
 from determined.client.session import Session
@@ -20,10 +20,16 @@ def kill(args: Namespace) -> None:
 
 
 def download_checkpoint(args: Namespace) -> None:
-    """Downloads a checkpoint through the master and unpacks it."""
-    if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
-        raise BadRequest("--best, --latest and --uuid exclude each other")
+    """Downloads a checkpoint or the outputs through the master and unpacks them."""
+    if bool(args.best) + bool(args.latest) + bool(args.uuid) + bool(args.outputs) > 1:
+        raise BadRequest("--best, --latest, --uuid and --outputs exclude each other")
     session = connection.connect(args.options)
+    if args.outputs:
+        found = outputs.of_trial(session, int(trials.get(session, args.trial_id)["experimentId"]), args.trial_id)
+        target = Path(args.output_dir or Path("outputs") / f"trial-{args.trial_id}")
+        outputs.download(session, found["uuid"], target)
+        print(target)
+        return
     given = ids.resolve(session, "checkpoint", args.uuid) if args.uuid else None
     uuid = given or _find_checkpoint(session, args.trial_id, latest=args.latest, best=args.best)
     target = Path(args.output_dir or Path("checkpoints") / uuid)

@@ -9,6 +9,7 @@ from determined.config import patterns
 from determined.config.environment import Environment
 from determined.config.launch import Health, LaunchSection
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
+from determined.config.outputs import Outputs
 from determined.config.pause import Pause
 from determined.config.resources import Resources
 from determined.config.searcher import AnySearcher
@@ -178,6 +179,7 @@ class ExperimentConfig(Model):
     retention_policy: Retention = Retention()
     preemption_timeout: Annotated[int, Field(ge=0, le=MAX_PREEMPTION_TIMEOUT_SECONDS)] | None = None
     pause: Pause | None = None
+    outputs: Outputs = []
     integrations: Integrations | None = None
     slurm: Slurm = Slurm()
     pbs: Pbs = Pbs()

@@ -15,6 +15,7 @@ OURS: dict[str, Any] = {
     "health": Health().to_json(),
     "launch": LaunchSection().to_json(),
     "legacy_launcher": None,
+    "outputs": [],
     "pause": None,
     "retention_policy": Retention().to_json(),
 }

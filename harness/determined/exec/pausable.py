@@ -1,10 +1,9 @@
-"""Runs an entrypoint that gets a signal and a period of grace when its trial has to leave (``pause`` of the
-configuration). This process stays beside the script, whose own processes need to know nothing of Detent."""
+"""Gives an entrypoint a signal and a period of grace when its trial has to leave (``pause`` of the configuration). Its
+own processes need to know nothing of Detent."""
 
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from determined.client import allocations
 from determined.client.preemption_watch import Watcher
 from determined.client.session import Retry, Session
 from determined.errors import ApiError, DeterminedError
-from determined_launch import environment, pause_signal, process, processes
+from determined_launch import pause_signal, processes
 from determined_launch.environment import TaskFacts
 
 DEFAULT_GRACE_SECONDS = 60.0
@@ -39,28 +38,7 @@ class Pause:
         return cls(section.get("signal") or cls.signal, float(section.get("grace") or cls.grace))
 
 
-def run(argv: Sequence[str], environ: Mapping[str, str], pause: Pause, facts: TaskFacts, *, has_peers: bool) -> int:
-    """Returns the exit code of the entrypoint, and 0 however it ends after the signal was sent.
-
-    The master has the acknowledgement by then, so that code 0 means "not finished". An entrypoint that a signal ends
-    without a pause ends this process in the same way. ``has_peers``: there are containers beside this one.
-    """
-    processes.adopt_orphans()
-    environ = {**environ, environment.PAUSE_SIGNAL: pause.signal}
-    with process.SignalForwarder() as signals:
-        try:
-            # The script ends with its shim, as one that has taken the place of this process does.
-            child = subprocess.Popen(list(argv), env=environ, preexec_fn=processes.end_with_parent)
-        except OSError as error:
-            return process.start_failure(argv, error)
-        signals.send_to(child.send_signal)
-        status = _Script(child, environ, pause, facts).attend(has_peers=has_peers)
-    if status < 0:
-        _end_by(-status)
-    return process.exit_code(status)
-
-
-class _Script:
+class PausableScript:
     """The running entrypoint, the master's long poll beside it, and what was sent to its processes."""
 
     def __init__(
@@ -170,15 +148,6 @@ def _how(status: int) -> str:
         return f"signal {-status} ({signal.Signals(-status).name})"
     except ValueError:
         return f"signal {-status}"
-
-
-def _end_by(number: int) -> None:
-    """Ends this process as the script has ended, for the words and the records that depend on the signal."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
 
 
 def _say(text: str) -> None:

@@ -1,6 +1,7 @@
 """The last start-up step of a container: rendezvous, storage probe, then the entrypoint replaces this process.
 
-It runs under the agent's Python, after the hooks; the entrypoint gets the environment of this process.
+With ``pause`` or ``outputs`` this process stays beside the entrypoint instead. It runs under the agent's Python, after
+the hooks; the entrypoint gets the environment of this process.
 """
 
 import json
@@ -14,7 +15,9 @@ from typing import Any
 from determined.client import allocations
 from determined.client.session import Session
 from determined.errors import DeterminedError
-from determined.exec import pausable
+from determined.exec import supervised
+from determined.exec.outputs import Outputs
+from determined.exec.pausable import Pause
 from determined.storage import from_config
 from determined.storage.bucket_access import bucket_of
 from determined_launch import environment, process, rendezvous
@@ -24,7 +27,7 @@ _TRIAL_CLASS = re.compile(r"^[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+$")
 
 
 def main() -> int:
-    """Runs the entrypoint. Returns only if it cannot be started, or at its end with ``pause``."""
+    """Runs the entrypoint. Returns only if it cannot be started, or at its end with ``pause`` or ``outputs``."""
     environ = environment.current()
     try:
         facts = TaskFacts.from_environment(environ)
@@ -34,12 +37,15 @@ def main() -> int:
         entrypoint = json.loads(environment.value_of(environ, environment.ENTRYPOINT_JSON) or "null")
         config = _config(environ)
         argv = build(entrypoint, peers, _python(environ), config.get("legacy_launcher"))
+        outputs = Outputs.of(config, environ, facts, _python(environ), rank=peers.rank)
+        kept = outputs.restore() if outputs is not None else None
     except DeterminedError as error:
         print(f"determined: {error}", file=sys.stderr, flush=True)
         return 1
-    pause = None if facts is None or is_trial_class(entrypoint) else pausable.Pause.of(config)
-    if facts is not None and pause is not None:
-        return pausable.run(argv, environ, pause, facts, has_peers=peers.nodes > 1)
+    pause = None if is_trial_class(entrypoint) else Pause.of(config)
+    if facts is not None and (pause is not None or outputs is not None):
+        keep = (lambda: outputs.keep(kept)) if outputs is not None else None
+        return supervised.run(argv, environ, pause, facts, has_peers=peers.nodes > 1, at_end=keep)
     try:
         os.execvpe(argv[0], argv, environ)
     except OSError as error:

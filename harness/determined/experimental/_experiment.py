@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from determined.client import experiments, lifecycle
+from determined.client import experiments, lifecycle, outputs
 from determined.client.numbers import from_wire as numbers
 from determined.client.paging import items
 from determined.client.session import Session
@@ -18,6 +18,7 @@ from determined.errors import DeterminedError, MasterUnreachable
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._checkpoint_owner import CheckpointOwner
 from determined.experimental._enums import CheckpointSortBy, ExperimentState, OrderBy, TrialSortBy, from_wire
+from determined.experimental._outputs import TrialOutputs
 from determined.experimental._times import parse_time
 from determined.experimental._trial import Trial
 
@@ -274,6 +275,10 @@ class Experiment(CheckpointOwner):
             order_by: see :meth:`list_checkpoints`.
         """
         return self.list_checkpoints(sort_by, order_by, max_results=limit)
+
+    def outputs(self) -> list[TrialOutputs]:
+        """Returns the files that the scripts of its trials wrote into ``outputs``, one entry for each trial."""
+        return [TrialOutputs(self._session, each) for each in outputs.of_experiment(self._session, self.id)]
 
     def download_code(self, output_dir: str | os.PathLike[str] | None = None) -> str:
         """Writes the context as ``experiment_ID_model_def.tgz``.

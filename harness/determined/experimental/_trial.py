@@ -1,16 +1,19 @@
 """Trials of the SDK: state, metrics, logs, checkpoints."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from determined.client import lifecycle, trials
+from determined.client import lifecycle, outputs, trials
 from determined.client.numbers import from_wire as numbers
 from determined.client.session import Session
+from determined.errors import NotFound
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._checkpoint_owner import CheckpointOwner, first
 from determined.experimental._enums import CheckpointSortBy, LogLevel, OrderBy, TrialState, from_wire
 from determined.experimental._metrics import TrialMetrics, stream_reports
+from determined.experimental._outputs import TrialOutputs
 from determined.experimental._times import parse_time
 
 
@@ -150,6 +153,37 @@ class Trial(CheckpointOwner):
             kwargs: keyword arguments of iter_logs.
         """
         return self.iter_logs(*args, **kwargs)
+
+    def outputs(self) -> TrialOutputs | None:
+        """Returns what the script of the trial wrote into the folders of ``outputs``, as its newest attempt left it.
+
+        Returns:
+            None if its configuration names no outputs, or no attempt has ended yet.
+        """
+        try:
+            return TrialOutputs(self._session, outputs.of_trial(self._session, self.experiment_id, self.id))
+        except NotFound:
+            return None
+
+    def download_outputs(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Copies the files that the script of the trial wrote into a folder.
+
+        Args:
+            path: the folder; ``outputs/trial-ID`` below the working folder if not given. It is created.
+
+        Returns:
+            The folder.
+
+        Raises:
+            NotFound: there are none.
+            StorageError: the files are gone.
+            ApiError: the master refuses.
+
+        Example:
+            >>> folder = client.get_trial(7).download_outputs("results")        # doctest: +SKIP
+        """
+        found = outputs.of_trial(self._session, self.experiment_id, self.id)
+        return TrialOutputs(self._session, found).download(path)
 
     def select_checkpoint(
         self,

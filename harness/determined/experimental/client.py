@@ -34,6 +34,7 @@ from determined.experimental._enums import (
 )
 from determined.experimental._experiment import Experiment, ExperimentPaused
 from determined.experimental._metrics import TrialMetrics
+from determined.experimental._outputs import TrialOutputs
 from determined.experimental._trial import Trial
 
 P = ParamSpec("P")
@@ -138,6 +139,7 @@ __all__ = [
     "Project",
     "Trial",
     "TrialMetrics",
+    "TrialOutputs",
     "TrialSortBy",
     "TrialState",
     "User",

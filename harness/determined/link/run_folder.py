@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from determined_launch.atomic_file import write_atomic
+from determined_launch.end_request import FIFO
+from determined_launch.environment import KEPT_OUTPUTS
 from determined_launch.regular_files import read_regular, write_regular
 
 FORMAT = 1
@@ -133,6 +135,16 @@ class RunFolder:
     @property
     def spool(self) -> Path:
         return self.run / "spool"
+
+    @property
+    def end_request(self) -> Path:
+        """Returns the path of the fifo in which a task that keeps its outputs is asked to end."""
+        return self.run / FIFO
+
+    @property
+    def outputs(self) -> Path:
+        """Returns the path of the list of folders that the task has kept."""
+        return self.run / KEPT_OUTPUTS
 
     @property
     def reports(self) -> Path:

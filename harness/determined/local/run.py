@@ -17,9 +17,10 @@ from determined.config import CheckResult, ExperimentConfig, check
 from determined.config.diagnostics import Diagnostic
 from determined.context import ContextArchive, left_out, pack, unpack
 from determined.errors import ConfigError
-from determined.local import plan, python
+from determined.local import outputs, plan, python
 from determined.local.output import Output, find_failure
 from determined.searcher.sampling import first_point
+from determined.storage import output_files
 from determined_launch import environment
 
 LOCAL_TEST_MODE = "DET_LOCAL_TEST_MODE"
@@ -105,7 +106,11 @@ def _run(
     stopped = scratch / "stopped"
     if test_mode and not planned.is_trial:
         variables[environment.STOP_FILE] = str(stopped)
+    before = output_files.find(workdir, config.outputs)
     code, failure = _child(planned.argv, variables, workdir, context, stopped, ignored)
+    if not test_mode:
+        for line in outputs.bring(workdir, config.outputs, before, context):
+            _say(line)
     if stopped.exists():
         _say("the script was stopped after its first validation")
         code = 0

@@ -128,6 +128,10 @@ class DirectoryStorage:
             finally:
                 path.unlink(missing_ok=True)
 
+    def free_bytes(self) -> int | None:
+        """Returns the free space of the storage's disk; None if it is unknown."""
+        return _free_bytes(self.root)
+
     def _verify(self, folder: Path, names: Iterable[str], uuid: str) -> None:
         with self._naming("read"):
             hashes.verify(folder, names, self._hashes(folder, uuid), uuid)
@@ -140,7 +144,7 @@ class DirectoryStorage:
     def _wait_for_space(self) -> None:
         """Waits until the disk is not full. The next files may still be too large for it."""
         is_logged = False
-        while (free := _free_bytes(self.root)) is not None and free < MIN_FREE_BYTES:
+        while (free := self.free_bytes()) is not None and free < MIN_FREE_BYTES:
             if not is_logged:
                 logger.warning("checkpoint storage %s is full; the checkpoint waits until there is space", self._shown)
             is_logged = True

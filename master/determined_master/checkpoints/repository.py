@@ -1,4 +1,7 @@
-"""SQL for checkpoints."""
+"""SQL for checkpoints. Lists, counts and choices are of those that hold the state of a training.
+
+The SQL of outputs is in ``outputs_repository``.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from sqlalchemy import ColumnElement, SQLColumnExpression, bindparam, delete, fu
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import BadRequest, NotFound
-from determined.states import CheckpointState
+from determined.states import CheckpointRole, CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints.states import ALLOWED
 from determined_master.clock import Clock
@@ -21,11 +24,12 @@ from determined_master.db.statements.sort_keys import in_order_of_life
 from determined_master.events.state_machine import StateMachine
 
 MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, ALLOWED)
+IS_STATE = CheckpointRow.role == CheckpointRole.STATE
 
 
 async def has_saved(session: ReadSession, task_id: str, allocation_id: str) -> bool:
     """Returns True if an attempt of a task has reported a checkpoint, also one that was deleted since."""
-    is_its = (CheckpointRow.task_id == task_id, CheckpointRow.allocation_id == allocation_id)
+    is_its = (IS_STATE, CheckpointRow.task_id == task_id, CheckpointRow.allocation_id == allocation_id)
     return (await session.scalars(select(CheckpointRow.uuid).where(*is_its).limit(1))).first() is not None
 
 
@@ -49,7 +53,7 @@ async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow 
     """Returns the checkpoint that the next attempt starts from: most steps, newest among equals."""
     query = (
         select(CheckpointRow)
-        .where(CheckpointRow.task_id == task_id, CheckpointRow.state == CheckpointState.COMPLETED)
+        .where(IS_STATE, CheckpointRow.task_id == task_id, CheckpointRow.state == CheckpointState.COMPLETED)
         .order_by(CheckpointRow.steps_completed.desc(), CheckpointRow.report_time.desc())
         .limit(1)
     )
@@ -64,7 +68,7 @@ async def tasks_with_completed(session: ReadSession, task_ids: Collection[str]) 
 _WITH_COMPLETED = Prepared(
     select(CheckpointRow.task_id)
     .where(CheckpointRow.task_id.in_(bindparam("task_ids", expanding=True)))
-    .where(CheckpointRow.state == CheckpointState.COMPLETED)
+    .where(IS_STATE, CheckpointRow.state == CheckpointState.COMPLETED)
     .distinct()
 )
 
@@ -72,7 +76,7 @@ _WITH_COMPLETED = Prepared(
 async def of_tasks(
     session: ReadSession, task_ids: Collection[str], states: Collection[CheckpointState] = ()
 ) -> Sequence[CheckpointRow]:
-    query = select(CheckpointRow).where(CheckpointRow.task_id.in_(task_ids))
+    query = select(CheckpointRow).where(IS_STATE, CheckpointRow.task_id.in_(task_ids))
     if states:
         query = query.where(CheckpointRow.state.in_(states))
     query = query.order_by(CheckpointRow.steps_completed, CheckpointRow.report_time)
@@ -84,7 +88,7 @@ async def newest_of_tasks(
 ) -> Sequence[CheckpointRow]:
     query = (
         select(CheckpointRow)
-        .where(CheckpointRow.task_id.in_(task_ids), CheckpointRow.state == state)
+        .where(IS_STATE, CheckpointRow.task_id.in_(task_ids), CheckpointRow.state == state)
         .order_by(CheckpointRow.report_time.desc())
         .limit(most)
     )
@@ -118,6 +122,7 @@ async def page(
         select(CheckpointRow, TrialRow, ExperimentRow.id, ExperimentRow.name, ExperimentRow.searcher_metric)
         .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
         .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+        .where(IS_STATE)
         .order_by(CheckpointRow.report_time.desc(), CheckpointRow.uuid.desc())
         .limit(most)
     )
@@ -158,7 +163,7 @@ def of_trial(trial_id: int) -> ColumnElement[bool]:
 
 async def count(session: ReadSession, whose: ColumnElement[bool], states: Collection[CheckpointState]) -> int:
     query = select(func.count()).select_from(CheckpointRow).join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
-    return (await session.execute(query.where(whose, *_in_states(states)))).scalar_one()
+    return (await session.execute(query.where(IS_STATE, whose, *_in_states(states)))).scalar_one()
 
 
 async def sorted_page(
@@ -181,7 +186,7 @@ async def sorted_page(
     query = (
         select(CheckpointRow, TrialRow)
         .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
-        .where(whose, *_in_states(states))
+        .where(IS_STATE, whose, *_in_states(states))
         .order_by(*missing, *(key.desc() if order.is_descending else key for key in keys))
         .offset(offset)
         .limit(limit)

@@ -6,6 +6,7 @@ from sqlalchemy import and_, func, select, update
 
 from determined.states import CheckpointState, TaskState
 from determined_master.checkpoints.backend_repository import StoredCheckpoint, stored
+from determined_master.checkpoints.repository import IS_STATE
 from determined_master.checkpoints.retention import Candidate
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession
@@ -39,6 +40,7 @@ async def candidates(session: ReadSession, experiment_id: int) -> Sequence[Candi
         .outerjoin(MetricRow, validation)
         .where(
             TrialRow.experiment_id == experiment_id,
+            IS_STATE,
             CheckpointRow.state == CheckpointState.COMPLETED,
             CheckpointRow.uuid.not_in(started_from),
         )

@@ -167,6 +167,9 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("user", "created"): lambda actor, target, _: f"{actor} created user {target}",
     ("user", "logged_in"): lambda actor, _target, _: f"{actor} signed in",
     ("user", "link_made"): lambda actor, target, _: f"{actor} created a sign-in link for user {target}",
+    ("checkpoint", "outputs_kept"): lambda _actor, target, said: (
+        f"trial {said.get('trial')} stored its outputs as checkpoint {target}"
+    ),
     ("checkpoint", "reported"): lambda _actor, target, said: (
         f"trial {said.get('trial')} saved checkpoint {target} at step {said.get('steps')}"
     ),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from determined.errors import BadRequest, Forbidden, PreconditionFailed
-from determined.states import CheckpointState
+from determined.states import CheckpointRole, CheckpointState
+from determined.storage.base import METADATA_FILE
 from determined_master import notifications
 from determined_master.auth.principal import Principal
-from determined_master.checkpoints import backend_repository
+from determined_master.checkpoints import backend_repository, outputs_repository
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
@@ -23,13 +24,22 @@ MAX_CHECKPOINT_BYTES = 2**53
 
 @dataclass(frozen=True)
 class CheckpointReport:
-    """A checkpoint as its task reports it. ``resources``: path → size in bytes."""
+    """A checkpoint as its task reports it. ``resources``: path → size in bytes.
+
+    ``role``: outputs are no step of the training. They replace those that the trial had before.
+    """
 
     uuid: str
     metadata: Mapping[str, Any]
     resources: Mapping[str, int]
     task_id: str | None = None
     allocation_id: str | None = None
+    role: CheckpointRole = CheckpointRole.STATE
+
+    @property
+    def files(self) -> int:
+        """Returns the number of files without the list of metadata that each checkpoint has."""
+        return sum(not name.endswith("/") and name != METADATA_FILE for name in self.resources)
 
 
 async def report(session: WriteSession, clock: Clock, body: CheckpointReport, principal: Principal) -> None:
@@ -38,7 +48,8 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
     Raises Forbidden for anyone but that task: whoever could report a checkpoint could have its folder deleted.
     """
     task_id = _own_task(body, principal)
-    steps = body.metadata.get("steps_completed")
+    is_state = body.role is CheckpointRole.STATE
+    steps = body.metadata.get("steps_completed") if is_state else 0
     if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps <= MAX_INT64:
         raise BadRequest("metadata.steps_completed is missing or not an integer")
     size = sum(body.resources.values())
@@ -56,10 +67,11 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
         task_id=task_id,
         allocation_id=principal.allocation_id or "",
         state=CheckpointState.COMPLETED,
+        role=body.role,
         steps_completed=steps,
         report_time=clock.now(),
         resources=dict(body.resources),
-        meta=dict(body.metadata),
+        meta=dict(body.metadata) if is_state else {**body.metadata, "files": body.files},
         size=size,
         storage_id=await backend_repository.backend_id(session, await repository.storage_of(session, trial)),
     )
@@ -68,7 +80,7 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
         session,
         trial,
         latest_checkpoint=newest.uuid if newest else None,
-        checkpoint_count=trial.checkpoint_count + 1,
+        checkpoint_count=trial.checkpoint_count + is_state,
         checkpoint_size=trial.checkpoint_size + size,
         last_report_at=clock.now(),
         values_stale=True,
@@ -77,11 +89,14 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
         session,
         clock,
         actor=principal.username,
-        kind="reported",
+        kind="reported" if is_state else "outputs_kept",
         target_type="checkpoint",
         target_id=body.uuid,
-        payload={"trial": trial.id, "steps": steps},
+        payload={"trial": trial.id, "steps": steps} if is_state else {"trial": trial.id, "files": body.files},
     )
+    if not is_state:
+        for replaced in await outputs_repository.others(session, task_id, body.uuid):
+            await mark_deleting(session, clock, replaced)
     notify(session, notifications.COLUMNS)
 
 
@@ -126,7 +141,7 @@ async def mark_deleting(session: WriteSession, clock: Clock, row: CheckpointRow)
         session,
         trial,
         latest_checkpoint=newest.uuid if newest else None,
-        checkpoint_count=max(0, trial.checkpoint_count - 1),
+        checkpoint_count=max(0, trial.checkpoint_count - (row.role is CheckpointRole.STATE)),
         checkpoint_size=max(0, trial.checkpoint_size - row.size),
         values_stale=True,
     )

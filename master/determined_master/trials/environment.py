@@ -18,6 +18,7 @@ def container_spec(
     owner: str,
     steps: int,
     checkpoint: str | None,
+    outputs: str | None = None,
     pool_hook: str,
     interface: str,
     run_as: RunAs | None = None,
@@ -26,8 +27,8 @@ def container_spec(
 ) -> dict[str, Any]:
     """Returns the spec without slots, rank, ports and tokens, which the desired state adds; as a JSON dictionary.
 
-    ``cluster_storage``: the checkpoint folder that the master itself chose. ``built``: agent and key of each
-    environment whose build for this trial has ended.
+    ``outputs``: the checkpoint of what an attempt before has kept. ``cluster_storage``: the checkpoint folder that the
+    master itself chose. ``built``: agent and key of each environment whose build for this trial has ended.
     """
     config = experiment.config
     storage = config.get("checkpoint_storage") or {}
@@ -53,6 +54,8 @@ def container_spec(
         variables[names.NETWORK_INTERFACE] = interface
     if checkpoint:
         variables[names.LATEST_CHECKPOINT] = checkpoint
+    if outputs:
+        variables[names.LATEST_OUTPUTS] = outputs
     return ContainerSpec(
         task_id=trial.task_id,
         owner=owner,

@@ -7,6 +7,7 @@ from typing import Any
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined_master.allocations import environment_wait_repository
 from determined_master.allocations.service import SlotRequest
+from determined_master.checkpoints import outputs_repository
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow
@@ -52,6 +53,7 @@ class SlotRequests:
         tasks = [row.task_id for row in rows if row.run_id]  # a trial that has never run has neither
         newest = await _newest_checkpoints(session, tasks) if tasks else {}
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
+        outputs = await outputs_repository.newest(session, tasks) if tasks and experiment.config.get("outputs") else {}
         built = await environment_wait_repository.take_ended(session, tasks) if tasks else {}
         excluded = await policy_match_repository.excluded_agents(session, tasks) if tasks else {}
         requests = [
@@ -60,6 +62,7 @@ class SlotRequests:
                 experiment,
                 requester,
                 newest.get(row.task_id),
+                outputs.get(row.task_id),
                 excluded.get(row.task_id, frozenset()),
                 built.get(row.task_id, []),
             )
@@ -85,6 +88,7 @@ class SlotRequests:
         experiment: ExperimentRow,
         requester: Requester,
         newest: CheckpointRow | None,
+        outputs: str | None,
         excluded: frozenset[str],
         built: Sequence[tuple[str, str]],
     ) -> SlotRequest:
@@ -96,6 +100,7 @@ class SlotRequests:
             owner=requester.username,
             steps=newest.steps_completed if newest else 0,
             checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
+            outputs=outputs,
             pool_hook=self._hook_in(requester.pool),
             interface=self._interface_in(requester.pool),
             run_as=run_as(requester.agent_user_group),

@@ -10,8 +10,9 @@ from tests.support.agents import make_context, outcome
 from tests.support.container_engine import need_engine
 from tests.support.fake_link_master import FakeLinkMaster
 
+from determined.link.run_folder import RunFolder
 from determined_agent.run_folders import left_files
-from determined_agent.run_folders.left_files import find_left
+from determined_agent.run_folders.left_files import find_left, kept_outputs
 
 START = "removed with the working folder: "
 
@@ -52,3 +53,22 @@ def test_the_note_about_many_files_and_hostile_names_is_bounded(
     assert "and more than" in left.text()
     assert "\x1b" not in left.text()
     assert len(left.text()) < 1000
+
+
+async def test_folders_that_the_task_has_kept_are_not_named(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    context = make_context(master, train_py="print(1)")
+    script = """mkdir -p runs/a b/runs; touch runs/a/x b/runs/y; echo '["runs"]' > ../kept-outputs.json"""
+    _, _, notes = await outcome(tmp_path, script, master=master, context=context)
+    (note,) = [line for line in notes if line.startswith(START)]
+    assert note.startswith(
+        f"{START}1 file that the task left there, 0 B: b/runs/y (0 B). Name the folder of what you need"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{", "3", "[" * 10_000, "x" * left_files.MAX_KEPT_BYTES + "x"])
+def test_a_list_of_kept_folders_that_is_wrong_counts_as_empty(tmp_path: Path, text: str) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.make()
+    folder.outputs.write_text(text)
+    assert kept_outputs(folder) == frozenset()

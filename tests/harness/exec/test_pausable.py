@@ -49,10 +49,12 @@ def master():
 class Boot:
     """The start-up program of a task, with ``pause`` in its configuration."""
 
-    def __init__(self, master, folder: Path, entrypoint, pause=None, *, addresses=("127.0.0.1",)) -> None:
+    def __init__(
+        self, master, folder: Path, entrypoint, pause=None, *, addresses=("127.0.0.1",), setup="", **more
+    ) -> None:
         self.master, self.folder = master, folder
         storage = {"type": "directory", "container_path": f"{folder}/checkpoints"}
-        config = {"checkpoint_storage": storage, "pause": {"signal": "SIGUSR1", "grace": 30, **(pause or {})}}
+        config = {"checkpoint_storage": storage, "pause": {"signal": "SIGUSR1", "grace": 30, **(pause or {})}, **more}
         facts = {"addresses": list(addresses), "rank": 0, "slots": [1] * len(addresses)}
         master.on("GET", "/rendezvous", (200, {"rendezvousInfo": facts}))
         variables = task_environment(
@@ -63,7 +65,11 @@ class Boot:
         )
         with (folder / "output").open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "determined.exec.run_task"],
+                [
+                    sys.executable,
+                    "-c",
+                    f"{setup}\nimport sys; from determined.exec import run_task; sys.exit(run_task.main())",
+                ],
                 env={**os.environ, **variables},
                 cwd=folder,
                 stdout=output,

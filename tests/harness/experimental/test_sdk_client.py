@@ -330,3 +330,30 @@ def test_iter_logs_with_tail_yields_the_last_lines_in_order(master: FakeMaster, 
     )
     with pytest.raises(ValueError, match="tail cannot be combined"):
         trial.iter_logs(follow=True, tail=2)
+
+
+def test_outputs_of_a_trial_are_listed_and_downloaded(
+    master: FakeMaster, cluster: client.Determined, tmp_path: Path
+) -> None:
+    uuid = CHECKPOINT["uuid"]
+    entry = {"trialId": 5, "uuid": uuid, "files": 1, "size": 4, "folders": ["runs"], "time": "2026-01-02T00:00:00Z"}
+    master.on("GET", "/api/v1/trials/5", (200, {"trial": {"id": 5, "experimentId": 3, "state": "STATE_COMPLETED"}}))
+    master.on("GET", "/experiments/3/outputs", (200, {"outputs": [entry], "next": None}))
+    master.on("GET", f"/api/v1/checkpoints/{uuid}", (200, {"checkpoint": CHECKPOINT}))
+    links = json.dumps({"links": {"runs/latest": "a.txt"}}).encode()
+    master.on("GET", f"/checkpoints/{uuid}", (200, archive(("metadata.json", links), ("runs/a.txt", b"text"))))
+    trial = cluster.get_trial(5)
+    found = trial.outputs()
+    assert isinstance(found, client.TrialOutputs)
+    assert (found.trial_id, found.files, found.size, found.folders) == (5, 1, 4, ["runs"])
+    assert found.time is not None
+    assert repr(found) == "TrialOutputs(trial_id=5, files=1, size=4)"
+    assert trial.download_outputs(tmp_path / "got") == str(tmp_path / "got")
+    assert (tmp_path / "got" / "runs" / "latest").read_text() == "text"
+    assert [path.name for path in (tmp_path / "got").iterdir()] == ["runs"]
+    master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
+    assert [each.uuid for each in cluster.get_experiment(3).outputs()] == [uuid]
+    master.on("GET", "/experiments/3/outputs", (200, {"outputs": [], "next": None}))
+    assert trial.outputs() is None
+    with pytest.raises(NotFound, match="trial 5 has no outputs"):
+        trial.download_outputs()

@@ -18,6 +18,20 @@ export const checkpointsQuery = (experimentId?: number) =>
     getNextPageParam: (page) => page.next ?? undefined,
   });
 
+/** Outputs of an experiment's trials. */
+export const outputsQuery = (experimentId: number) =>
+  infiniteQueryOptions({
+    queryKey: ["experiment", String(experimentId), "outputs"],
+    queryFn: ({ pageParam }) =>
+      got(
+        api.GET("/detent/experiments/{experiment_id}/outputs", {
+          params: { path: { experiment_id: experimentId }, query: { limit: 100, before: pageParam } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
+  });
+
 export interface CheckpointFile {
   path: string;
   size: number;

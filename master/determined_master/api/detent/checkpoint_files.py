@@ -1,23 +1,24 @@
-"""Checkpoints of one experiment or of all, newest first, in pages."""
+"""Checkpoints of one experiment or of all, and the outputs of an experiment, newest first, in pages."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from determined.errors import BadRequest
+from determined.errors import BadRequest, NotFound
 from determined.states import CheckpointState
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import Number, RowId, Time, Wire
 from determined_master.api.schemas.enums import states
-from determined_master.checkpoints import repository
+from determined_master.checkpoints import outputs_repository, repository
 from determined_master.checkpoints.repository import CheckpointOfTrial
-from determined_master.db.models import MetricRow
+from determined_master.db.models import CheckpointRow, MetricRow
 from determined_master.db.models.base import from_micros, to_micros
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.json_numbers import number
 from determined_master.metrics import repository as metric_rows
+from determined_master.trials import repository as trial_rows
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 
@@ -58,6 +59,24 @@ class CheckpointList(Wire):
     next: str | None
 
 
+class TrialOutputs(Wire):
+    """Files that the script of one trial wrote. ``uuid``: of the checkpoint that holds them. ``size``: in bytes."""
+
+    trial_id: int
+    uuid: str
+    time: Time
+    size: int
+    files: int
+    folders: list[str]
+
+
+class OutputsList(Wire):
+    """``next``: value of ``before`` for the next page; None on the last page."""
+
+    outputs: list[TrialOutputs]
+    next: str | None
+
+
 Before = Annotated[str, Query(max_length=128)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 States = Annotated[list[str], Query(alias="state")]
@@ -90,6 +109,35 @@ async def list_checkpoints(
     return await _list(session, experiment_id, before, limit, state_names)
 
 
+@router.get("/experiments/{experiment_id}/outputs")
+async def list_experiment_outputs(
+    experiment_id: RowId,
+    _principal: Anyone,
+    session: Read,
+    trial_id: Annotated[RowId | None, Query(alias="trialId")] = None,
+    before: Before = "",
+    limit: Limit = 100,
+) -> OutputsList:
+    """Returns the outputs that are kept, at most one for each trial, newest first."""
+    await experiment_rows.get(session, experiment_id)
+    if trial_id is not None and (await trial_rows.get(session, trial_id)).experiment_id != experiment_id:
+        raise NotFound(f"experiment {experiment_id} has no trial {trial_id}")
+    place = _place(before)
+    rows = await outputs_repository.page(session, experiment_id, trial_id=trial_id, before=place, most=limit + 1)
+    shown = [
+        TrialOutputs(
+            trial_id=trial,
+            uuid=row.uuid,
+            time=row.report_time,
+            size=row.size,
+            files=int(row.meta.get("files", 0)),
+            folders=[str(each) for each in row.meta.get("outputs", [])],
+        )
+        for row, trial in rows[:limit]
+    ]
+    return OutputsList(outputs=shown, next=_end(rows[limit - 1][0]) if len(rows) > limit else None)
+
+
 async def _list(
     session: ReadSession, experiment_id: RowId | None, before: str, limit: int, state_names: list[str]
 ) -> CheckpointList:
@@ -113,7 +161,7 @@ async def _list(
         for each in page
     ]
     last = page[-1].row if len(rows) > limit else None
-    return CheckpointList(checkpoints=shown, next=f"{to_micros(last.report_time)}-{last.uuid}" if last else None)
+    return CheckpointList(checkpoints=shown, next=_end(last) if last else None)
 
 
 def _listed(each: CheckpointOfTrial, validation: MetricRow | None, *, is_best: bool) -> ListedCheckpoint:
@@ -135,7 +183,13 @@ def _listed(each: CheckpointOfTrial, validation: MetricRow | None, *, is_best: b
     )
 
 
+def _end(last: CheckpointRow) -> str:
+    """Returns the value of ``before`` for the page that follows a row."""
+    return f"{to_micros(last.report_time)}-{last.uuid}"
+
+
 def _place(before: str) -> tuple[datetime, str] | None:
+    """Returns the time and the id after which a page begins; None for the first page."""
     if not before:
         return None
     micros, _, uuid = before.partition("-")

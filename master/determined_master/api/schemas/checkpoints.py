@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, Field
 
-from determined.states import CheckpointState
+from determined.states import CheckpointRole, CheckpointState
 from determined.storage.base import CHECKPOINT_ID_PATTERN
 from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import KNOWN_CHECKPOINT_STATES, checkpoint_state, state, states
@@ -60,6 +60,8 @@ class Checkpoint(Wire):
     """Of this product: the state, also while a deletion lasts and after it failed."""
     removal_task_id: str | None = None
     """Of this product: the task that removes its files, or that could not."""
+    role: CheckpointRole = CheckpointRole.STATE
+    """Of this product: the state of a training, or outputs of a script, which no list of checkpoints has."""
 
 
 class CheckpointAnswer(Wire):
@@ -78,6 +80,7 @@ class ReportBody(Wire):
     metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = {}
     resources: Resources = {}
     state: Name = "STATE_COMPLETED"
+    role: CheckpointRole = CheckpointRole.STATE
 
 
 class DeleteBody(Wire):
@@ -126,6 +129,7 @@ def checkpoint(
         delete_error=row.delete_error,
         display_state=state(row.state),
         removal_task_id=row.removal_task_id,
+        role=row.role,
         training=Training(
             experiment_config=config,
             experiment_id=experiment.id if experiment else None,

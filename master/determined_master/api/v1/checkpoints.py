@@ -63,7 +63,7 @@ CheckpointId = Annotated[str, Depends(checkpoint_id)]
 @router.post("/api/v1/checkpoints")
 async def report(body: schemas.ReportBody, principal: Task, database: DatabaseDep, clock: ClockDep) -> Empty:
     reported = trial_checkpoints.CheckpointReport(
-        body.uuid, body.metadata, body.resources, body.task_id, body.allocation_id
+        body.uuid, body.metadata, body.resources, body.task_id, body.allocation_id, body.role
     )
     async with database.write() as session:
         await trial_checkpoints.report(session, clock, reported, principal)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from determined.states import CheckpointState
+from determined.states import CheckpointRole, CheckpointState
 from determined_master.db.models.base import Base, StateText
 
 
@@ -28,6 +28,9 @@ class CheckpointRow(Base):
     task_id: Mapped[str] = mapped_column(String(64))
     allocation_id: Mapped[str] = mapped_column(String(80))
     state: Mapped[CheckpointState] = mapped_column(StateText(CheckpointState))
+    role: Mapped[CheckpointRole] = mapped_column(
+        StateText(CheckpointRole), default=CheckpointRole.STATE, server_default=text("'state'")
+    )
     steps_completed: Mapped[int]
     report_time: Mapped[datetime]
     resources: Mapped[dict[str, Any]]

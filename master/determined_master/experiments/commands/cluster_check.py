@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from determined.config.findings import Finding
-from determined.states import CheckpointState, state_phrase
+from determined.states import CheckpointRole, CheckpointState, state_phrase
 from determined_master.allocations.exit_line import CANNOT_START
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.db.session import ReadSession
@@ -82,6 +82,8 @@ async def _checkpoint(session: ReadSession, uuid: str) -> list[Finding]:
     row = await checkpoints.find(session, uuid)
     if row is None:
         return [Finding(CODE, path, f"checkpoint {uuid} does not exist")]
+    if row.role is CheckpointRole.OUTPUTS:
+        return [Finding(CODE, path, f"checkpoint {uuid} holds outputs of a script, from which no training can start")]
     if row.state is not CheckpointState.COMPLETED:
         return [Finding(CODE, path, f"checkpoint {uuid} has no files any more ({state_phrase(row.state)})")]
     return []

@@ -13,6 +13,7 @@ export const KINDS: ReadonlyMap<string, string> = new Map([
   ["kill_requested", "killed"],
   ["ended", "ended"],
   ["reported", "saved a checkpoint"],
+  ["outputs_kept", "stored outputs"],
   ["validated", "validated"],
   ["logged_in", "signed in"],
   ["link_made", "created a sign-in link"],

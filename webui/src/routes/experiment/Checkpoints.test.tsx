@@ -5,11 +5,20 @@ import type { Experiment } from "@/services/experiments";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, fakeMaster, Refusal } from "@/testing/fakeMaster";
 import { fakeStreams } from "@/testing/fakeStream";
-import { experimentOf, sessionOf } from "@/testing/samples";
+import { CREATED, experimentOf, sessionOf } from "@/testing/samples";
 import Checkpoints from "./Checkpoints";
 
 const PREVIEW = "GET /experiments/7/preview_gc";
 const PATCH = "PATCH /api/v1/experiments/7";
+const OUTPUTS = "GET /detent/experiments/7/outputs";
+const OUTPUTS_OF_TRIAL = {
+  trialId: 4,
+  uuid: "0000-9",
+  time: CREATED,
+  size: 2_000,
+  files: 3,
+  folders: ["runs", "logs"],
+};
 const CONFIG = { checkpoint_storage: { save_experiment_best: 2, save_trial_best: 1, save_trial_latest: 3 } };
 
 /** Returns a preview with three checkpoints less the number of the latest to keep. */
@@ -29,12 +38,17 @@ function preview({ query }: Asked) {
   };
 }
 
-async function tab(change: Partial<Experiment> = {}, admin = false) {
+async function tab(
+  change: Partial<Experiment> = {},
+  admin = false,
+  outputs: object = { outputs: [OUTPUTS_OF_TRIAL], next: null },
+) {
   fakeStreams();
   const session = sessionOf();
   const master = fakeMaster({
     "GET /detent/session": { ...session, user: { ...session.user, admin } },
     "GET /detent/checkpoints": { checkpoints: [], next: null },
+    [OUTPUTS]: outputs,
     [PREVIEW]: preview,
     [PATCH]: {},
   });
@@ -146,5 +160,30 @@ describe("the checkpoint policy of an experiment", () => {
     await tab({ username: "kim" }, true);
     await press("Checkpoint policy…");
     expect(screen.getByRole("dialog", { name: "Checkpoint policy of experiment 7" })).toBeVisible();
+  });
+});
+
+describe("the outputs of an experiment", () => {
+  beforeEach(() => stopClock());
+
+  it("are listed with their size, files and a download", async () => {
+    await tab({ config: { ...CONFIG, outputs: ["runs", "logs"] } });
+    const row = within(screen.getByRole("region", { name: "Outputs" })).getAllByRole("row")[1];
+    expect(row).toHaveTextContent("4runs, logs2.00 KB3");
+    const link = screen.getByRole("link", { name: "Download the outputs of trial 4" });
+    expect(link.getAttribute("href")).toMatch(/\/checkpoints\/0000-9$/);
+    expect(link).toHaveAttribute("download");
+  });
+
+  it("that no attempt has stored yet are said to come", async () => {
+    const master = await tab({ config: { ...CONFIG, outputs: ["runs"] } }, false, { outputs: [], next: null });
+    expect(master.of(OUTPUTS)).toHaveLength(1);
+    expect(screen.getByRole("region", { name: "Outputs" })).toHaveTextContent("None yet");
+  });
+
+  it("are not asked for if its configuration names none", async () => {
+    const master = await tab();
+    expect(master.of(OUTPUTS)).toEqual([]);
+    expect(screen.queryByRole("region", { name: "Outputs" })).toBeNull();
   });
 });

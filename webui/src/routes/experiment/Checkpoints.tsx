@@ -2,11 +2,12 @@ import { useState } from "react";
 import { useSession } from "@/hooks/useSession";
 import { Button } from "@/components/base/Button";
 import { CheckpointTable } from "@/components/CheckpointTable";
+import { OutputsTable } from "@/components/OutputsTable";
 import { PolicyDialog } from "./PolicyDialog";
 import type { TabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 
-/** The checkpoints of an experiment and, for its owner and admins, its checkpoint policy. */
+/** The checkpoints and outputs of an experiment and, for its owner and admins, its checkpoint policy. */
 export default function Checkpoints({ experiment }: TabProps) {
   const { user } = useSession();
   const [editing, setEditing] = useState(false);
@@ -25,7 +26,12 @@ export default function Checkpoints({ experiment }: TabProps) {
         </Button>
       </div>
       <CheckpointTable experimentId={experiment.id} />
+      {hasOutputs(experiment.config) && <OutputsTable experimentId={experiment.id} />}
       {editing && <PolicyDialog experiment={experiment} onClose={() => setEditing(false)} />}
     </div>
   );
+}
+
+function hasOutputs({ outputs }: TabProps["experiment"]["config"]): boolean {
+  return Array.isArray(outputs) && outputs.length > 0;
 }
