@@ -22,6 +22,14 @@ _CONFIG = argument(
 _FOLLOW = argument(
     "-f", "--follow", "--follow-first-trial", action="store_true", help="follow the log of the first trial"
 )
+_PUBLISH = argument(
+    "-p",
+    "--publish",
+    action="append",
+    default=[],
+    metavar="[LOCAL:]REMOTE",
+    help="reach this port of the first trial from this machine while its log is followed (repeatable)",
+)
 _PAUSED = argument("--paused", action="store_true", help="create it paused")
 _IDS = argument("experiment_id", type=int, nargs="+", metavar="EXPERIMENT_ID")
 _SOME_IDS = argument("experiment_id", type=int, nargs="*", metavar="EXPERIMENT_ID")
@@ -79,6 +87,7 @@ VERBS = (
             _CONFIG,
             _PAUSED,
             NO_CODE,
+            _PUBLISH,
             argument("--project_id", "--project-id", type=int, metavar="ID", help="project of the new experiment"),
             argument("--template", metavar="NAME", help="not supported yet"),
             argument("--local", action="store_true", help="run on this machine, without a master"),
@@ -250,6 +259,7 @@ VERBS = (
             _CONFIG,
             _PAUSED,
             _FOLLOW,
+            _PUBLISH,
         ),
         examples=("det e fork 3 --config hyperparameters.lr=0.01 -f",),
     ),

@@ -37,14 +37,7 @@ class Usage(DeterminedError):
 
 def create(args: Namespace) -> int:
     """Creates an experiment. Returns 4 for an invalid configuration or context, else the exit code of following it."""
-    if args.template:
-        raise NotImplementedYet("templates are not supported yet; remove --template")
-    if args.test_mode and args.paused:
-        raise Usage("--test-mode and --paused exclude each other")
-    if args.slots is not None and not args.local:
-        raise Usage("--slots needs --local; on a cluster set resources.slots_per_trial")
-    if args.context is None:
-        raise Usage("missing context folder: det experiment create CONFIG CONTEXT")
+    _check_usage(args)
     written = config_text(args.config_file, args.config)
     name, text = written.name, written.text
     if args.local:
@@ -81,6 +74,30 @@ def create(args: Namespace) -> int:
     if args.test_mode and checked is not None:
         return _test(session, body, written, checked, packed)
     return _submit(session, body, written, args, packed)
+
+
+def _check_usage(args: Namespace) -> None:
+    """Raises what is wrong with the flags, before anything is read."""
+    if args.template:
+        raise NotImplementedYet("templates are not supported yet; remove --template")
+    if args.test_mode and args.paused:
+        raise Usage("--test-mode and --paused exclude each other")
+    if args.slots is not None and not args.local:
+        raise Usage("--slots needs --local; on a cluster set resources.slots_per_trial")
+    if args.publish and (args.local or args.test_mode):
+        raise Usage("--publish needs a trial on a cluster; --local and --test-mode exclude it")
+    _check_ports(args.publish)
+    if args.context is None:
+        raise Usage("missing context folder: det experiment create CONFIG CONTEXT")
+
+
+def _check_ports(published: Sequence[str]) -> None:
+    """Raises BadRequest before anything is created."""
+    if published:
+        from determined_cli.streams import port_forward
+
+        for text in published:
+            port_forward.ports_of(text)
 
 
 def _test(
@@ -125,10 +142,12 @@ def _submit(
         answer = submissions.create(session, body, packed)
     except BadRequest as error:
         raise as_config_error(error, written) from None
-    return report_created(session, answer, is_followed=args.follow)
+    return report_created(session, answer, is_followed=args.follow or bool(args.publish), published=args.publish)
 
 
-def report_created(session: Session, answer: Mapping[str, Any], *, is_followed: bool) -> int:
+def report_created(
+    session: Session, answer: Mapping[str, Any], *, is_followed: bool, published: Sequence[str] = ()
+) -> int:
     """Prints the id of a new experiment, from the master's ``answer``. Returns 0, or the exit code of following it."""
     experiment_id = int(answer["experiment"]["id"])
     if "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED" in (answer.get("warnings") or []):
@@ -138,7 +157,7 @@ def report_created(session: Session, answer: Mapping[str, Any], *, is_followed: 
         return 0
     from determined_cli.experiment.follow import follow
 
-    return follow(session, experiment_id)
+    return follow(session, experiment_id, published)
 
 
 @dataclass(frozen=True)

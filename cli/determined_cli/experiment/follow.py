@@ -3,9 +3,10 @@
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
-from determined.client import experiments, lifecycle
+from determined.client import experiments, lifecycle, trials
 from determined.client.session import Session
 from determined.errors import ApiError, DeterminedError, MasterUnreachable
 from determined_cli import logs
@@ -21,14 +22,17 @@ ELSEWHERE = 30.0
 FIRST_TRIAL = 0.1
 
 
-def follow(session: Session, experiment_id: int) -> int:
-    """Follows the experiment. Returns 0 if it completed, else 1. Ctrl-C only stops following."""
+def follow(session: Session, experiment_id: int, published: Sequence[str] = ()) -> int:
+    """Follows the experiment. Returns 0 if it completed, else 1. Ctrl-C only stops following. ``published``: ports of
+    the first trial, ``[LOCAL:]REMOTE``, that are reached from this machine meanwhile."""
     line = StatusLine(sys.stderr)
     reconnector = Reconnector(session, tell=line.say)
     reconnector.connected()  # the experiment was just created
     try:
         trial_id = _first_trial(reconnector, experiment_id, line)
         if trial_id is not None:
+            if published:
+                _publish(session, trial_id, published)
             _watch(reconnector, trial_id, line)
         state = until_end(reconnector, experiment_id, 0.2)
     except KeyboardInterrupt:
@@ -53,6 +57,24 @@ def _first_trial(reconnector: Reconnector, experiment_id: int, line: "StatusLine
             return None
         line.show(f"experiment {experiment_id} is {without_prefix(state).lower()}, no trial yet")
         time.sleep(FIRST_TRIAL)
+
+
+def _publish(session: Session, trial_id: int, published: Sequence[str]) -> None:
+    """Forwards ports in a thread, which ends with this process."""
+    from determined_cli.streams import port_forward
+
+    ports = [port_forward.ports_of(text) for text in published]
+    task_id = str(trials.get(session, trial_id)["taskId"])
+    threading.Thread(target=_forward, args=(session, task_id, ports), name="ports", daemon=True).start()
+
+
+def _forward(session: Session, task_id: str, ports: list[tuple[int, int]]) -> None:
+    from determined_cli.streams import port_forward
+
+    try:
+        port_forward.forward(session, task_id, ports, announce=say)
+    except DeterminedError as error:
+        say(f"det: {error.message}")
 
 
 def _watch(reconnector: Reconnector, trial_id: int, line: "StatusLine") -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from functools import partial
 
 from determined.client.session import Session
 from determined.errors import BadRequest, DeterminedError
@@ -31,13 +33,23 @@ def ports_of(text: str) -> tuple[int, int]:
     return ours, theirs
 
 
-def forward(session: Session, task_id: str, ports: list[tuple[int, int]], *, rank: int = 0) -> None:
-    """Forwards until Ctrl-C. Raises DeterminedError if a port of this machine is taken."""
+def forward(
+    session: Session,
+    task_id: str,
+    ports: list[tuple[int, int]],
+    *,
+    rank: int = 0,
+    announce: Callable[[str], object] = partial(print, flush=True),
+) -> None:
+    """Forwards until Ctrl-C. Raises DeterminedError if a port of this machine is taken. ``announce`` is called with a
+    line for each port that is open."""
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_forward(session, task_id, ports, rank))
+        asyncio.run(_forward(session, task_id, ports, rank, announce))
 
 
-async def _forward(session: Session, task_id: str, ports: list[tuple[int, int]], rank: int) -> None:
+async def _forward(
+    session: Session, task_id: str, ports: list[tuple[int, int]], rank: int, announce: Callable[[str], object]
+) -> None:
     async with contextlib.AsyncExitStack() as stack:
         for local, remote in ports:
 
@@ -50,7 +62,7 @@ async def _forward(session: Session, task_id: str, ports: list[tuple[int, int]],
                 raise DeterminedError(f"cannot listen on port {local} of this machine: {problem.strerror}") from problem
             await stack.enter_async_context(server)
             place = server.sockets[0].getsockname()[1]
-            print(f"Forwarding {HOST}:{place} to port {remote} of task {task_id}", flush=True)
+            announce(f"Forwarding {HOST}:{place} to port {remote} of task {task_id}")
         await asyncio.Event().wait()
 
 

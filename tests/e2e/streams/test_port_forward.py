@@ -8,6 +8,8 @@ import pytest
 from tests.e2e.streams.conftest import StreamCluster
 from tests.support.live_cluster import python
 from tests.support.live_trials import Experiment
+from tests.support.rank_processes import free_port
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streams")]
 SERVES = """
@@ -52,6 +54,31 @@ def test_a_page_of_a_task_is_fetched_several_times_through_a_forwarded_port(
     assert forwarding.close() == ""
     experiment.do("kill")
     experiment.nothing_left()
+
+
+def test_a_published_port_of_a_new_experiment_is_reached_while_its_log_is_followed(
+    stream_cluster: StreamCluster, tmp_path: Path
+):
+    context, port = tmp_path / "context", free_port()
+    context.mkdir()
+    (context / "run.py").write_text(SERVES.replace('("127.0.0.1", 0)', f'("127.0.0.1", {port})'))
+    config = tmp_path / "config.yaml"
+    config.write_text("entrypoint: python3 run.py\nsearcher: {name: single, metric: loss}\nmax_restarts: 0\n")
+    argv = python("determined_cli", "e", "create", str(config), str(context), "--publish", f":{port}")
+    process = subprocess.Popen(
+        argv, env=stream_cluster.client_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    experiment = Experiment(stream_cluster, int(process.stdout.readline().split()[-1]))
+    address = next(line.split()[1] for line in process.stderr if line.startswith("Forwarding "))
+    wait_until(lambda: any("waits on" in line for line in experiment.log), what="it serves")
+    with urllib.request.urlopen(f"http://{address}/page.txt", timeout=60) as answer:
+        assert answer.read() == b"from the task" * 100_000
+    experiment.do("kill")
+    process.communicate(timeout=60)
+    refused = stream_cluster.det("e", "create", str(config), str(context), "-p", "nothing")
+    assert b"'nothing' is no port" in refused.stderr
 
 
 def test_a_port_on_which_nobody_listens_is_named_and_the_command_goes_on(
