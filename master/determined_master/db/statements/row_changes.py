@@ -65,8 +65,9 @@ async def change_row(
 
 
 async def delete_rows(session: WriteSession, table: type[Base], ids: Select[Any]) -> int:
-    """Deletes the rows whose ids ``ids`` selects and returns their number."""
-    statement = delete(table).where(table.__table__.c.id.in_(ids)).returning(table.__table__.c.id)
+    """Deletes the rows whose primary keys ``ids`` selects and returns their number."""
+    key = _key_of(table)
+    statement = delete(table).where(key.in_(ids)).returning(key)
     found = await session.execute(statement, execution_options={"synchronize_session": False})
     return len(found.all())
 
