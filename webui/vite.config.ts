@@ -42,7 +42,7 @@ export default defineConfig({
               name: "frame",
               // What every page needs, in one file of code and one of styles: a request for each small module costs
               // more than its bytes.
-              test: /node_modules\/(react|react-dom|scheduler|react-router|clsx|@tanstack\/(react-query|query-core))\/|src\/styles\/|src\/components\/base\/(Button|Icon|Loading|Failure|EmptyState|CopyText|Toasts)\.|src\/app\/(lazy|preferences)\.|src\/api\/client\.|src\/format\/(dateTime|escapeControl|nested|number)\.|src\/components\/board\/(boardState|direction|firstQuestion|panels|profile)\.|src\/components\/charts\/palette\.|src\/services\/(series|seriesTogether|trials)\.|src\/live\/serverClock\.|vite\/preload-helper/,
+              test: /node_modules\/(react|react-dom|scheduler|react-router|clsx|@tanstack\/(react-query|query-core))\/|src\/styles\/|src\/components\/base\/(lazy|Button|Icon|Loading|Failure|EmptyState|CopyText|Toasts)\.|src\/browser\/preferences\.|src\/api\/client\.|src\/format\/(dateTime|escapeControl|nested|number)\.|src\/components\/board\/(boardState|direction|firstQuestion|panels|profile)\.|src\/components\/charts\/palette\.|src\/services\/(series|seriesTogether|trials)\.|src\/live\/serverClock\.|vite\/preload-helper/,
             },
             // Curves, for the same reason: no page needs one of these without the others.
             { name: "curves", test: /node_modules\/uplot\/|src\/components\/(board|charts)\// },
