@@ -255,7 +255,7 @@ class Container:
     async def _run_hooks_once(self) -> ContainerLaunch:
         for hook in self._hooks:
             await hook.do(self._plan)
-            self._shipper.ring()
+            self._shipper.wake()
         plan = self._plan
         argv = self._build_command(plan)
         if plan.identity is not None:
@@ -289,7 +289,7 @@ class Container:
                 logger.exception("cannot clean up after a container", extra=self._ids)
 
     def _report(self) -> None:
-        self._shipper.ring()
+        self._shipper.wake()
         self._on_change(False)
 
     def _move(self, state: ContainerState, *, is_urgent: bool = False) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.columns import update_columns
-from tests.support.experiment_search import add_three, field, search, where
+from tests.support.experiment_list import add_three, field, search, where
 from tests.support.makers import NOON, add_experiment, add_trial, effective
 
 from determined.states import ContainerState, ExperimentState

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.columns import update_columns
-from tests.support.experiment_search import add_three, field, search
+from tests.support.experiment_list import add_three, field, search
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 

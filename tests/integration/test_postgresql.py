@@ -81,14 +81,14 @@ async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
     holder = lease.find_holder
 
     def ends_before(connection: Connection) -> str | None:
-        former.give_back()
+        former.release()
         while (name := holder(connection)) is not None:
             assert "det-master" in name
         return name
 
     monkeypatch.setattr(lease, "find_holder", ends_before)
     following.take()
-    following.give_back()
+    following.release()
 
 
 async def test_a_wrong_password_or_database_is_refused_at_once(postgresql: Server) -> None:
@@ -198,7 +198,7 @@ async def test_a_master_whose_database_another_one_has_taken_stops(
             answer = await cluster.post("/api/v1/experiments", {"config": CONFIG})
             assert answer.status_code == 503  # it writes nothing while another master has the database
         finally:
-            other.give_back()
+            other.release()
 
 
 async def test_ids_beyond_32_bits_are_stored(lab: Cluster) -> None:

@@ -76,7 +76,7 @@ class OutputShipper:
         self.is_done = False
         self._position = _read_position(folder)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wakes the shipper because there may be new output."""
         self._rung.set()
 

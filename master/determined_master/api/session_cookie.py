@@ -10,11 +10,11 @@ from determined_master.settings.settings import Settings
 from determined_master.users.service import SESSION_DAYS
 
 
-def give(response: Response, request: Request, settings: Settings, token: str, *, name: str) -> None:
+def set_cookie(response: Response, request: Request, settings: Settings, token: str, *, name: str) -> None:
     response.set_cookie(name, token, max_age=SESSION_DAYS * 86400, **_bounds(request, settings))
 
 
-def take(response: Response, request: Request, settings: Settings, authenticator: Authenticator) -> None:
+def delete_cookie(response: Response, request: Request, settings: Settings, authenticator: Authenticator) -> None:
     for name in (authenticator.cookie, COOKIE):
         response.delete_cookie(name, **_bounds(request, settings))
 

@@ -157,8 +157,8 @@ def _lock(url: str, locks: ExitStack) -> None:
             locks.enter_context(PidLock(file.parent / "master.lock"))
         return
     lease = Lease(url)
-    locks.callback(lease.give_back)
-    lease.take()
+    locks.callback(lease.release)
+    lease.acquire()
 
 
 def _one_down(url: str) -> None:

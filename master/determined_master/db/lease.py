@@ -65,7 +65,7 @@ class Lease:
         self._connection: Connection | None = None
         self._backend: int | None = None
 
-    def take(self, *, patience: float = 0.0, sleep: Callable[[float], None] = time.sleep) -> None:
+    def acquire(self, *, patience: float = 0.0, sleep: Callable[[float], None] = time.sleep) -> None:
         """Takes the lease. Blocking.
 
         Parameters:
@@ -104,7 +104,7 @@ class Lease:
                 return
             except DBAPIError:
                 logger.warning("the database is lost; this master tries to reach it and writes nothing meanwhile")
-        self.take()
+        self.acquire()
         logger.warning("the database is back and this master has its lease again")
 
     def guard(self, engine: Engine) -> None:
@@ -121,7 +121,7 @@ class Lease:
             if row is None or not row[0]:
                 raise StorageUnavailable(StorageUnavailable.AWAY)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self._drop()
         self._engine.dispose()
 

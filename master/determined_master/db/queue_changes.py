@@ -73,7 +73,7 @@ class QueueChanges:
         self.pools |= other.pools
         self.is_known = self.is_known and other.is_known
 
-    def take(self) -> "QueueChanges":
+    def drain(self) -> "QueueChanges":
         """Returns the changes, and forgets them here."""
         taken = QueueChanges(self.allocations, self.agents, self.jobs, self.pools, self.is_known)
         self.allocations, self.agents, self.jobs, self.pools, self.is_known = set(), set(), set(), set(), True

@@ -97,7 +97,7 @@ class Search:
         self.kept = kept
 
     async def advance(self, experiment_id: int) -> None:
-        kept = self.kept.take(experiment_id)
+        kept = self.kept.pop(experiment_id)
         async with self._database.read() as session:
             at = await repository.search_position(session, experiment_id)
             is_own = at is not None and at.searcher_type not in IN_TASK
@@ -141,7 +141,7 @@ class Search:
         """
         if row.searcher_type in IN_TASK or row.state is not ExperimentState.ACTIVE:
             return None
-        kept = self.kept.take(row.id)
+        kept = self.kept.pop(row.id)
         try:
             if kept is None or kept.cursor != row.searcher_cursor:
                 kept = await restored(session, row)

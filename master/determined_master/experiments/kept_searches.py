@@ -33,7 +33,7 @@ class KeptSearches:
         self._late: dict[int, float] = {}
         """When the validations of a search are processed at the latest, by the clock of the event loop."""
 
-    def take(self, experiment_id: int) -> KeptMethod | None:
+    def pop(self, experiment_id: int) -> KeptMethod | None:
         """Returns the method, which is not kept any more: it changes with each event, and the commit may fail."""
         return self._methods.pop(experiment_id, None)
 

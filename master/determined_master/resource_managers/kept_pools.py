@@ -75,7 +75,7 @@ class KeptPools:
         found.pools -= news.pools
 
     async def _refreshed(self) -> PoolStates:
-        changes = self._database.queue_changes.take()
+        changes = self._database.queue_changes.drain()
         try:
             if self._states is None or not changes.is_known:
                 states, former = PoolStates(self._settings, self._is_due), self._states

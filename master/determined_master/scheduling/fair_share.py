@@ -12,13 +12,13 @@ from determined_master.scheduling.scheduling_decision import SchedulingDecision
 from determined_master.scheduling.view import RequestView
 
 
-def fill(decision: SchedulingDecision) -> None:
+def decide_placements(decision: SchedulingDecision) -> None:
     """Decides for all requests of the pool. A round may let a job take what another one got in the last round beyond
     its share, so rounds go on until one changes nothing."""
     while decision.begin_round():
         decision.pool.shapes()
         for is_slotted in (True, False):
-            _Round(decision, is_slotted=is_slotted).fill()
+            _Round(decision, is_slotted=is_slotted).place()
         if not decision.is_changed:
             break
 
@@ -49,7 +49,7 @@ class _Round:
             self._priorities[request.job_id] = request.priority
             self._add(request.job_id, slots)
 
-    def fill(self) -> None:
+    def place(self) -> None:
         """Lets the job that has least, in relation to its weight, choose next."""
         heap: list[tuple[int, float, Any, str]] = []
         for job_id in self._decision.pool.queue.lines_of_job:

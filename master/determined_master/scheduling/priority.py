@@ -16,7 +16,7 @@ from determined_master.scheduling.view import RequestView
 BY_KEY = attrgetter("key")
 
 
-def fill(decision: SchedulingDecision) -> None:
+def decide_placements(decision: SchedulingDecision) -> None:
     """Decides for all requests of the pool."""
     shapes = decision.pool.shapes()
     while decision.begin_round():

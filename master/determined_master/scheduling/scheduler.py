@@ -98,7 +98,7 @@ class Scheduler:
                 Release(running.allocation_id, None, f"max_slots of its job was lowered to {running.max_slots}")
             )
         if state.agents:
-            (fair_share if state.scheduler.kind == "fair_share" else priority).fill(decision)
+            (fair_share if state.scheduler.kind == "fair_share" else priority).decide_placements(decision)
         return decision
 
     @property

@@ -32,7 +32,7 @@ from determined_master.api.detent import (
     trial_progress,
     why,
 )
-from determined_master.api.detent import experiment_search as experiment_table
+from determined_master.api.detent import experiment_list as experiment_table
 from determined_master.api.detent import job_queue as job_updates
 from determined_master.api.detent import logs as log_pages
 from determined_master.api.fast.dispatch import FastPath, HotRoute
@@ -52,7 +52,7 @@ from determined_master.api.v1 import (
     commands,
     context_files,
     experiment_create,
-    experiment_search,
+    experiment_list,
     experiments,
     job_queue,
     logs,
@@ -121,7 +121,7 @@ ROUTERS = (
     sign_in.router,
     event_stream.router,
     experiment_table.router,
-    experiment_search.router,
+    experiment_list.router,
     bulk_actions.router,
     task_streams.router,
 )

@@ -29,7 +29,7 @@ async def _database(services: Services) -> AsyncIterator[None]:
     finally:
         await services.database.close()
         if services.lease is not None:
-            await asyncio.to_thread(services.lease.give_back)
+            await asyncio.to_thread(services.lease.release)
 
 
 @asynccontextmanager

@@ -232,12 +232,12 @@ def _upgraded(settings: Settings, announce: Callable[[str], None]) -> Lease | No
     """Upgrades the database. Returns the lease of one that several masters could reach, which is held from then on."""
     lease = Lease(settings.url) if is_postgresql(settings.url) else None
     if lease is not None:
-        lease.take(patience=settings.database_wait_seconds)
+        lease.acquire(patience=settings.database_wait_seconds)
     try:
         bring_up(settings.url, announce)
     except BaseException:
         if lease is not None:
-            lease.give_back()
+            lease.release()
         raise
     return lease
 

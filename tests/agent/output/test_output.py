@@ -59,7 +59,7 @@ class Running:
     def write(self, stream: int, line: str) -> None:
         self._writer.add(stream, line.encode(), 1.0)
         self._writer.flush()
-        self.shipper.ring()
+        self.shipper.wake()
 
 
 @pytest.fixture

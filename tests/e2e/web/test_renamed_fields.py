@@ -13,7 +13,7 @@ pytestmark = pytest.mark.budget(90, "builds the page")
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "webui"
 RENAMED = {
-    "api/schemas/experiment_search.py": ("class Row(Wire):", "    progress: ", "    advance: "),
+    "api/schemas/experiment_list.py": ("class Row(Wire):", "    progress: ", "    advance: "),
     "api/schemas/metrics.py": ("class Series(Wire):", "    values: ", "    figures: "),
 }
 

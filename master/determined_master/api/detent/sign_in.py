@@ -61,7 +61,7 @@ async def sign_in(
 ) -> schemas.SignInAnswer:
     with limited_sign_in(request, "" if body.token else body.username or "", clock.now()):
         token, row = await _open(users, body)
-    session_cookie.give(response, request, settings, token, name=authenticator.cookie)
+    session_cookie.set_cookie(response, request, settings, token, name=authenticator.cookie)
     return schemas.SignInAnswer(user=shown(row))
 
 
@@ -76,7 +76,7 @@ async def sign_out(
 ) -> Empty:
     """Signs out; the session's streams end."""
     await users.logout(user)
-    session_cookie.take(response, request, settings, authenticator)
+    session_cookie.delete_cookie(response, request, settings, authenticator)
     return Empty()
 
 

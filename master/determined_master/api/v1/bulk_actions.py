@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from determined.states import ExperimentState
 from determined_master.api.dependencies import AuthorizationDep, ClockDep, DatabaseDep, LifecycleDep, Owner
 from determined_master.api.json_body import JsonRoute
-from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.schemas import experiment_list as schemas
 from determined_master.api.schemas.base import ProjectId
 from determined_master.api.schemas.enums import states
 from determined_master.db.session import WriteSession

@@ -30,7 +30,7 @@ async def login(
 ) -> schemas.LoginAnswer:
     with limited_sign_in(request, body.username, clock.now()):
         token, row = await users.login(body.username, body.password, is_hashed=body.is_hashed)
-    session_cookie.give(response, request, settings, token, name=COOKIE)
+    session_cookie.set_cookie(response, request, settings, token, name=COOKIE)
     return schemas.LoginAnswer(token=token, user=schemas.user(row))
 
 

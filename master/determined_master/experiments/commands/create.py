@@ -119,7 +119,7 @@ class Creator:
 
     async def _check_submission(self, submission: Submission) -> CheckedConfig:
         text, has_containers = submission.config, await self._have_containers()
-        recent = self._recent_checks.take(text, has_containers=has_containers)
+        recent = self._recent_checks.pop(text, has_containers=has_containers)
         if recent is None:
             result = await self._check_text(text, submission.config_name, has_containers)
         else:

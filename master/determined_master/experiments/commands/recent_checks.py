@@ -18,7 +18,7 @@ class RecentChecks:
     """Keeps the newest results, each for one creation: two experiments with one text have names of their own.
 
     >>> checks = RecentChecks()
-    >>> checks.take("name: a", has_containers=False) is None
+    >>> checks.pop("name: a", has_containers=False) is None
     True
     """
 
@@ -32,7 +32,7 @@ class RecentChecks:
         self._results.move_to_end((text, has_containers))
         self._drop_oldest()
 
-    def take(self, text: str, *, has_containers: bool) -> CheckedConfig | None:
+    def pop(self, text: str, *, has_containers: bool) -> CheckedConfig | None:
         """Returns the result of a text's check and forgets it; None if there is none."""
         self._drop_oldest()
         _checked_at, result = self._results.pop((text, has_containers), (0.0, None))

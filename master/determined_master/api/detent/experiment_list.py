@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from determined_master.api.dependencies import Anyone, ClockDep, Read
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.experiment_status import run_times
-from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.schemas import experiment_list as schemas
 from determined_master.api.schemas.experiment_status import RunTimes
 from determined_master.experiment_index import column_catalog
 from determined_master.experiment_index.column_names import Kind

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Response
 from determined_master.api.dependencies import Anyone, ClockDep, Read
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
-from determined_master.api.queries.experiment_search import show
-from determined_master.api.schemas import experiment_search as schemas
+from determined_master.api.queries.experiment_rows import show
+from determined_master.api.schemas import experiment_list as schemas
 from determined_master.api.schemas.base import ProjectId
 from determined_master.api.sorting import refuse_given
 from determined_master.experiment_index import column_catalog, column_repository, repository
