@@ -13,7 +13,7 @@ import yaml
 from tests.support.live_cluster import LiveCluster, python
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
-from tests.support.official_cluster import OFFICIAL
+from tests.support.official_client import OFFICIAL
 from tests.support.tls_server import Pair, written_pair
 from tests.support.waiting import wait_until
 
