@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 from tests.support.compiled_statements import share_statements
+from tests.support.first_ticks import in_turn
 from tests.support.new_database import new_database
 from tests.support.postgresql import VARIABLE, fresh_database
 from tests.support.waiting import eventually
@@ -156,14 +157,16 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
     master = build(Settings(**values), clock)
     share_statements(master.database)
     app = create_app(master)
-    async with lifespan(app):
+    async with AsyncExitStack() as stack:
+        with in_turn():
+            await stack.enter_async_context(lifespan(app))
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://master") as client:
-            token = await login(client, "admin", template.token if template else "")
-            if is_new and is_usual and not _templates:
-                _templates.append(_Template(_copied(data / "master.sqlite", folder.parent / "template.sqlite"), token))
-            await _first_ticks_are_over()
-            yield Cluster(master, app, client)
+        client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://master"))
+        token = await login(client, "admin", template.token if template else "")
+        if is_new and is_usual and not _templates:
+            _templates.append(_Template(_copied(data / "master.sqlite", folder.parent / "template.sqlite"), token))
+        await _first_ticks_are_over()
+        yield Cluster(master, app, client)
 
 
 async def _first_ticks_are_over() -> None:
