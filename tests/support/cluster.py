@@ -13,9 +13,10 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 from tests.support.compiled_statements import share_statements
+from tests.support.emptied_databases import database_of
 from tests.support.first_ticks import in_turn
 from tests.support.new_database import new_database
-from tests.support.postgresql import VARIABLE, fresh_database
+from tests.support.postgresql import VARIABLE
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
@@ -37,8 +38,6 @@ searcher: {name: single, metric: loss}
 hyperparameters: {}
 """
 _templates: "list[_Template]" = []
-_of_folder: dict[Path, str] = {}
-"""PostgreSQL databases by folder. A master that starts in the same folder again gets the same rows."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,10 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
     # Never the page that this checkout may have built: unknown addresses must answer 404.
     values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}
     if (server := os.environ.get(VARIABLE)) and "database_url" not in settings:
-        values["database_url"] = _of_folder.setdefault(data, "") or fresh_database(server)
-        _of_folder[data] = values["database_url"]
+        with database_of(data, server) as url:
+            async with open_cluster(folder, clock, **settings, database_url=url) as cluster:
+                yield cluster
+        return
     is_new = "database_url" not in values and not (data / "master.sqlite").exists()
     template = _templates[0] if is_new and is_usual and _templates else None
     if template is not None:
