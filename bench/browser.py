@@ -53,7 +53,7 @@ _READY = """quiet => {
 @contextmanager
 def chromium(*arguments: str) -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
-        raise Skipped("there is no Chromium here: make install-browser")
+        raise Skipped("there is no Chromium here: apt install chromium")
     if not (page_folder() / INDEX).exists():
         raise Skipped("the page is not built: make webui")
     with sync_playwright() as playwright:

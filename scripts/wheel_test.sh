@@ -104,8 +104,9 @@ fi
 
 # The page of the wheel needs no Node and no network: none of either is there, and a browser sees the list and an
 # experiment. A namespace without a network needs root.
-if [ ! -x /usr/bin/chromium ]; then
-    echo "wheel: the page without a network is not looked at: no /usr/bin/chromium"
+chromium=$(command -v chromium-headless-shell || command -v chromium || true)
+if [ -z "$chromium" ]; then
+    echo "wheel: the page without a network is not looked at: neither chromium-headless-shell nor chromium is here"
 elif ! unshare -n ip link set lo up 2>/dev/null; then
     echo "wheel: the page without a network is not looked at: only root can take the network away (unshare -n, ip)"
 else
@@ -115,10 +116,11 @@ set -eu
 ip link set lo up
 if command -v node || ping -c 1 -W 1 1.1.1.1 >/dev/null 2>&1; then echo "wheel: Node or a network is there" >&2; exit 1; fi
 "$1" up --detach --port 0 --data "$2" 2>/dev/null
-"$3" "$4" "$("$1" master open)"
+"$3" "$4" "$("$1" master open)" "$5"
 "$1" down --data "$2"
 SH
-    PATH="$work/bin" unshare -n sh "$work/alone.sh" "$det" "$work/data" "$root/.venv/bin/python" "$root/tests/e2e/web/seen_alone.py"
+    PATH="$work/bin" unshare -n sh "$work/alone.sh" "$det" "$work/data" "$root/.venv/bin/python" \
+        "$root/tests/e2e/web/seen_alone.py" "$chromium"
 fi
 
 # Beside the older distribution, in either order of installation, every program of ours stops with the way out.

@@ -40,6 +40,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.close()
 
 
+@pytest.hookimpl(trylast=True)  # after the fixtures
+def pytest_runtest_teardown() -> None:
+    if VARIABLE in os.environ:
+        from tests.support.emptied_databases import end_test
+
+        end_test()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--postgresql"):
         for item in items:

@@ -13,7 +13,8 @@ import yaml
 from tests.support.live_cluster import LiveCluster, python
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
-from tests.support.official_cluster import OFFICIAL
+from tests.support.new_database import put_database
+from tests.support.official_client import OFFICIAL
 from tests.support.tls_server import Pair, written_pair
 from tests.support.waiting import wait_until
 
@@ -135,6 +136,7 @@ def test_det_up_serves_by_tls_with_the_certificate_of_its_settings(tmp_path: Pat
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
     environment = inherited | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
     data = str(tmp_path / "data")
+    put_database(Path(data))
     argv = [
         sys.executable,
         "-m",

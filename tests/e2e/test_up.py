@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.new_database import put_database
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "starts and stops whole clusters")]
@@ -57,6 +58,12 @@ def up(tmp_path: Path) -> Iterator[Up]:
     created.close()
 
 
+@pytest.fixture
+def database(up: Up) -> None:
+    """Migrates no database, where the test makes no claim about a first start."""
+    put_database(up.data)
+
+
 def auth(up: Up) -> dict:
     return json.loads((Path(up.environment["XDG_CONFIG_HOME"]) / "detent" / "auth.json").read_text())
 
@@ -90,6 +97,7 @@ def test_det_up_prints_its_address_and_a_sign_in_link_and_ends_when_asked(up: Up
     assert auth(up)["default_master"] is None
 
 
+@pytest.mark.usefixtures("database")
 def test_detached_det_up_outlives_its_starter_and_det_down_ends_it(up: Up):
     done = up.det("up", "--detach", "--port", "0", "--data", str(up.data))
     assert done.stdout.startswith("ready: ")
@@ -100,14 +108,17 @@ def test_detached_det_up_outlives_its_starter_and_det_down_ends_it(up: Up):
     assert "nothing runs" in up.det("down", "--data", str(up.data)).stderr
 
 
+@pytest.mark.usefixtures("database")
 def test_a_port_in_use_is_named_at_start(up: Up, tmp_path: Path):
     port = up.start().strip().rsplit(":", 1)[1]
+    put_database(tmp_path / "other")
     other = up.det("up", "--port", port, "--data", str(tmp_path / "other"), check=False)
     assert other.returncode == 1
     assert "cannot listen" in other.stderr
     assert "Traceback" not in other.stderr
 
 
+@pytest.mark.usefixtures("database")
 def test_ctrl_c_saves_a_running_trial_and_the_next_start_goes_on(up: Up, tmp_path: Path):
     context = tmp_path / "context"
     context.mkdir()
@@ -177,6 +188,7 @@ def test_an_open_data_folder_is_closed_and_tasks_keep_the_users_umask(up: Up, tm
     assert open_ones.keys() <= {"checkpoints"}, open_ones
 
 
+@pytest.mark.usefixtures("database")
 def test_det_up_takes_the_settings_of_a_file_and_its_flags_win(up: Up, tmp_path: Path):
     settings = tmp_path / "master.yaml"
     settings.write_text("cluster_name: closet\nport: 1\n")
@@ -186,6 +198,7 @@ def test_det_up_takes_the_settings_of_a_file_and_its_flags_win(up: Up, tmp_path:
     assert json.loads(up.det("master", "config", "--json").stdout)["cluster_name"] == "closet"
 
 
+@pytest.mark.usefixtures("database")
 def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
     """Runs the command in the environment of another machine, with another data folder and another name."""
     done = up.det("up", "--detach", "--port", "0", "--data", str(up.data), "--slots", "1")
@@ -210,6 +223,7 @@ def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "resource-pools.md"
 
 
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(
     ("number", "pool"),
     [(0, "gpu"), *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, "default"), (2, "cloud")))],

@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 from tests.support.compiled_statements import share_statements
+from tests.support.emptied_databases import database_of
+from tests.support.first_ticks import in_turn
 from tests.support.new_database import new_database
-from tests.support.postgresql import VARIABLE, fresh_database
+from tests.support.postgresql import VARIABLE
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
@@ -36,8 +38,6 @@ searcher: {name: single, metric: loss}
 hyperparameters: {}
 """
 _templates: "list[_Template]" = []
-_of_folder: dict[Path, str] = {}
-"""PostgreSQL databases by folder. A master that starts in the same folder again gets the same rows."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,10 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
     # Never the page that this checkout may have built: unknown addresses must answer 404.
     values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}
     if (server := os.environ.get(VARIABLE)) and "database_url" not in settings:
-        values["database_url"] = _of_folder.setdefault(data, "") or fresh_database(server)
-        _of_folder[data] = values["database_url"]
+        with database_of(data, server) as url:
+            async with open_cluster(folder, clock, **settings, database_url=url) as cluster:
+                yield cluster
+        return
     is_new = "database_url" not in values and not (data / "master.sqlite").exists()
     template = _templates[0] if is_new and is_usual and _templates else None
     if template is not None:
@@ -156,14 +158,16 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
     master = build(Settings(**values), clock)
     share_statements(master.database)
     app = create_app(master)
-    async with lifespan(app):
+    async with AsyncExitStack() as stack:
+        with in_turn():
+            await stack.enter_async_context(lifespan(app))
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://master") as client:
-            token = await login(client, "admin", template.token if template else "")
-            if is_new and is_usual and not _templates:
-                _templates.append(_Template(_copied(data / "master.sqlite", folder.parent / "template.sqlite"), token))
-            await _first_ticks_are_over()
-            yield Cluster(master, app, client)
+        client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://master"))
+        token = await login(client, "admin", template.token if template else "")
+        if is_new and is_usual and not _templates:
+            _templates.append(_Template(_copied(data / "master.sqlite", folder.parent / "template.sqlite"), token))
+        await _first_ticks_are_over()
+        yield Cluster(master, app, client)
 
 
 async def _first_ticks_are_over() -> None:

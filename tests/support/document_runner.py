@@ -44,11 +44,11 @@ def write(step: Step, folder: Path) -> None:
 
 
 def typed(command: str, folder: Path, environ: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-    """Runs a command in a shell. Its errors are part of its output."""
+    """Runs a command in a shell. Its errors are part of its output, at the place where a terminal shows them."""
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=dict(environ),
+        env={**environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

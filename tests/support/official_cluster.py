@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 from tests.support import ordinary_user
 from tests.support.live_cluster import without_cluster
 from tests.support.new_database import put_database
+from tests.support.official_client import OFFICIAL, OfficialClient
 from tests.support.recording_proxy import recording
 from tests.support.waiting import wait_until
 
 from determined.client.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
-OFFICIAL = Path(os.environ.get("DETENT_OFFICIAL") or ROOT / ".cache" / "official")
 USER = "admin"
 START, ANSWER, END = 180.0, 90.0, 90.0
 T = TypeVar("T")
@@ -40,6 +40,7 @@ class OfficialCluster:
     api: Session
     """Our own client, for checks of what the official client reports."""
     users: list[str] = field(default_factory=list)
+    client: OfficialClient = field(default_factory=OfficialClient)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -59,8 +60,7 @@ class OfficialCluster:
     ) -> str:
         """Returns the output of the official ``det``. ``typed``: input for its questions."""
         environment = self.environment | {"DET_USER": user, "DET_PASS": password or self.password}
-        argv = [OFFICIAL / "bin" / "det", *map(str, arguments)]
-        done = _run(argv, environment, self.folder, typed)
+        done = self.client.det([str(word) for word in arguments], environment, self.folder, typed, within=3 * ANSWER)
         assert (done.returncode != 0) == fails, f"det {arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout + (done.stderr if fails else "")
 
@@ -122,14 +122,12 @@ def until(question: Callable[[], T | None], *, within: float = ANSWER) -> T:
     return wait_until(question, within=within)
 
 
-def _run(
-    argv: Sequence[object], environment: dict[str, str], folder: Path, typed: str = ""
-) -> "subprocess.CompletedProcess[str]":
+def _run(argv: Sequence[object], environment: dict[str, str], folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [str(word) for word in argv],
         env=environment,
         cwd=folder,
-        input=typed,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=3 * ANSWER,
@@ -171,6 +169,7 @@ def official_cluster(
             cluster.api = Session(url, token=_token(cluster, url), timeout=90)
             yield cluster
             cluster.api.close()
+            cluster.client.close()
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -131,6 +131,7 @@ def _make(
     base: str,
 ) -> None:
     venv = folder / VENV
+    installers.steps(inputs, context, venv, environ, base)  # raises for a missing installer before anything is made
     if inputs.kind == "packages":
         _make_layer(venv, context, environ, write, base)
     else:

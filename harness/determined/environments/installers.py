@@ -70,7 +70,9 @@ def find_python(version: str | None, folder: Path, environ: Mapping[str, str]) -
 def steps(
     inputs: Inputs, context: Path, venv: Path, environ: Mapping[str, str], base: str = sys.executable
 ) -> Sequence[Step]:
-    """Returns the commands that install into ``venv``, which exists. They start in the folder of the context.
+    """Returns the commands that install into ``venv``. They start in the folder of the context.
+
+    Until ``venv`` exists, they use this Python's pip instead of the environment's.
 
     ``base``: the Python to which packages are added, whose pip adds them: uv does not see what it has already.
 

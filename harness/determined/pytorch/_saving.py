@@ -71,10 +71,13 @@ def version_of(package: str) -> str:
 
 def _copy_code(source: Path, target: Path) -> None:
     """Copies the model's Python files, so that the checkpoint can be read elsewhere; data files are not copied."""
-    for path in sorted(source.rglob("*.py")):
-        inside = path.relative_to(source)
-        if any(part.startswith(".") or part == "__pycache__" for part in inside.parts):
-            continue
-        if path.is_file() and path.stat().st_size <= _CODE_LIMIT:
-            (target / inside).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target / inside)
+    for above, folders, names in os.walk(source):
+        # Not even looked into: an environment beside the code may have ten thousands of files.
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        for name in sorted(names):
+            path = Path(above) / name
+            is_code = name.endswith(".py") and not name.startswith(".")
+            if is_code and path.is_file() and path.stat().st_size <= _CODE_LIMIT:
+                copy = target / path.relative_to(source)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)

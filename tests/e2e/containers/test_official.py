@@ -9,7 +9,8 @@ import yaml
 from tests.support.compiler import IDLE_COMPILER
 from tests.support.container_engine import containers, remove_containers
 from tests.support.live_models import DIGITS
-from tests.support.official_cluster import OFFICIAL, OfficialCluster, official_cluster, until
+from tests.support.official_client import OFFICIAL
+from tests.support.official_cluster import OfficialCluster, official_cluster, until
 
 pytestmark = [
     pytest.mark.e2e,

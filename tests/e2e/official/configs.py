@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.official_cluster import OFFICIAL
+from tests.support.official_client import OFFICIAL
 
 CONTEXTS = Path(__file__).resolve().parent / "contexts"
 SCRIPT, TRIAL_CLASS = CONTEXTS / "script", CONTEXTS / "trial_class"

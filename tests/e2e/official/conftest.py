@@ -1,7 +1,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.support.official_cluster import OFFICIAL, OfficialCluster, official_cluster
+from tests.support.official_client import OFFICIAL
+from tests.support.official_cluster import OfficialCluster, official_cluster
 
 
 @pytest.fixture(scope="session")

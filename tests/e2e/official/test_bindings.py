@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from tests.support.official_cluster import OFFICIAL
+from tests.support.official_client import OFFICIAL
 from tests.support.wire_shape import ENUMS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.official]

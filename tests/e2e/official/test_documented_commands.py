@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.document_runner import Step, steps, typed, write
-from tests.support.official_cluster import OFFICIAL, OfficialCluster, until
+from tests.support.official_client import OFFICIAL
+from tests.support.official_cluster import OfficialCluster, until
 from tests.support.packages import make_wheel
 
 pytestmark = [

@@ -9,7 +9,8 @@ from tests.e2e.official import configs
 from tests.e2e.official.steering import as_read_by_the_sdk, pause_resume_kill
 from tests.e2e.official.test_sdk import reported
 from tests.support import ordinary_user
-from tests.support.official_cluster import OFFICIAL, OfficialCluster
+from tests.support.official_client import OFFICIAL
+from tests.support.official_cluster import OfficialCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "trains with the official library")]
 LAYER = "python3 -m determined.launch.torch_distributed"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.official import configs
-from tests.support.official_cluster import OFFICIAL, OfficialCluster
+from tests.support.official_client import OFFICIAL
+from tests.support.official_cluster import OfficialCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "runs the official client's scripts")]
 SDK = configs.CONTEXTS.parent / "sdk"

@@ -1,4 +1,4 @@
-"""``seen_alone.py LINK`` signs in by the link and opens the list and its first experiment. ``wheel_test.sh`` runs it
+"""``seen_alone.py LINK CHROMIUM`` signs in by the link and opens the list and its first experiment. ``wheel_test.sh`` runs it
 without Node and without a network, so it imports nothing of this checkout."""
 
 import sys
@@ -6,15 +6,13 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import expect, sync_playwright
 
-CHROMIUM = "/usr/bin/chromium"
 
-
-def main(link: str) -> None:
+def main(link: str, chromium: str) -> None:
     parts = urlsplit(link)
     origin = f"{parts.scheme}://{parts.netloc}/"
     expect.set_options(timeout=60_000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])
         page = browser.new_page()
         requested: list[str] = []
         thrown: list[str] = []
@@ -35,4 +33,4 @@ def main(link: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])

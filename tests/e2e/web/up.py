@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.live_cluster import LiveCluster, environment, log_in
+from tests.support.new_database import put_database
 
 
 class DetUp(LiveCluster):
@@ -51,6 +52,7 @@ class DetUp(LiveCluster):
 @contextlib.contextmanager
 def det_up(folder: Path, *, slots: int) -> Iterator[DetUp]:
     cluster = DetUp(folder)
+    put_database(cluster.data)
     cluster.start(slots)
     try:
         yield cluster
