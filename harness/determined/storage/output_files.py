@@ -87,6 +87,7 @@ class _Search:
         self.result = OutputFiles()
         self._root = root
         self._most = most
+        self._count = len(outputs)
         self._inside = [os.path.join(os.path.realpath(root), name) for name in outputs]
 
     def look(self, top: str) -> None:
@@ -97,13 +98,16 @@ class _Search:
             path = self._root / name
             try:
                 facts = path.lstat()
-                if self._is_listed(name, facts) and stat.S_ISDIR(facts.st_mode):
-                    waiting += (f"{name}/{each}" for each in os.listdir(path))
+                if not self._is_listed(name, facts) or not stat.S_ISDIR(facts.st_mode):
+                    continue
+                with os.scandir(path) as entries:
+                    for entry in entries:
+                        self._count += 1
+                        if self._count >= self._most:
+                            raise TooManyFiles(f"there are more than {self._most:,} files and folders in {top}")
+                        waiting.append(f"{name}/{entry.name}")
             except OSError as error:
-                self.result.left_out[name] = f"unreadable ({error.strerror})"
-            kept = self.result
-            if len(kept.files) + len(kept.folders) + len(kept.links) + len(waiting) >= self._most:
-                raise TooManyFiles(f"there are more than {self._most:,} files and folders in {top}")
+                self.result.left_out[_printable(name)] = f"unreadable ({error.strerror})"
 
     def _is_listed(self, name: str, facts: os.stat_result) -> bool:
         kind = stat.S_IFMT(facts.st_mode)
