@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ logger = logging.getLogger(__name__)
 
 KEPT_SECONDS = 60.0
 """A session whose connection was cut goes on for this time, and ends if nobody continues it."""
+KILLED_SECONDS = 2.0
+"""Time in which the agent learns that a program was killed with its task."""
 DRAIN_SECONDS = 2.0
 """Time for the last output after the end of a program: what it left may hold its output open."""
 
@@ -124,7 +127,10 @@ class Session:
                 await asyncio.wait({output, ending}, timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if self._sent_output == before and not self._is_sending:
                     break
-            return over.result()
+            status = over.result()
+            if status in ({"signal": signal.SIGKILL}, {"code": 128 + signal.SIGKILL}):
+                await asyncio.wait({ending}, timeout=KILLED_SECONDS)
+            return status
         finally:
             for task in tasks:
                 task.cancel()

@@ -27,6 +27,8 @@ from determined_launch import process_table
 
 NAMESPACES = ("user", "mnt", "ipc", "uts", "net", "cgroup")
 """In the order in which they are entered: the first gives the right to enter the others."""
+PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that this process passes on to the program."""
 _PATIENCE_SECONDS = 2.0
 
 
@@ -41,14 +43,17 @@ def main(order_pipe: int, status_pipe: int) -> int:
     if has_terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     problem_out, problem_in = os.pipe()
+    # One that comes before the child is known would end this process, and the program with it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         child = _fork(order, problem_in, has_terminal=has_terminal)
     except OSError as problem:
         _write(status_pipe, {"error": f"cannot enter the task: {problem.strerror}"})
         return 0
     os.close(problem_in)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+    for number in PASSED_ON:
         signal.signal(number, lambda got, _frame: _pass_on(child, got))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     for descriptor in (0, 1, 2):  # the program's, and not this process's: its end is theirs
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     with open(problem_out, encoding="utf-8") as file:
@@ -108,6 +113,7 @@ def _execute(order: Mapping[str, Any], limits: Mapping[int, tuple[int, int]], pr
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             with contextlib.suppress(OSError, ValueError):
                 signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     environment: dict[str, str] = order["environment"]
     os.chdir(order["workdir"])
     argv: list[str] = order["argv"] or [_shell(environment, order["shells"])]

@@ -22,7 +22,7 @@ class FakeProgram:
         self.output: asyncio.Queue[Record | None] = asyncio.Queue()
         self.calls: list[tuple[str, Any]] = []
         self.ended = asyncio.Event()
-        self.code = code
+        self.status: dict[str, Any] = {"code": code}
         self.is_closed = False
 
     async def read(self) -> Record | None:
@@ -43,7 +43,7 @@ class FakeProgram:
 
     async def wait(self) -> dict[str, Any]:
         await self.ended.wait()
-        return {"code": self.code}
+        return self.status
 
     async def close(self) -> None:
         self.is_closed = True
@@ -175,6 +175,19 @@ async def test_the_client_learns_why_a_session_was_ended():
     session.end("the task has ended")
     assert await client.status() == {"error": "the task has ended"}
     await session.closed()
+
+
+async def test_a_program_that_was_killed_with_its_task_ends_with_the_reason_of_the_task():
+    program = FakeProgram()
+    program.status = {"signal": 9}
+    session, _ = begin(program)
+    client = Client(session)
+    client.connect()
+    program.output.put_nowait(None)
+    program.ended.set()
+    ending = asyncio.get_running_loop().call_later(0.1, session.end, "the task has ended")
+    assert await client.status() == {"error": "the task has ended"}
+    ending.cancel()
 
 
 async def test_the_client_learns_why_no_program_could_be_started():
