@@ -11,6 +11,8 @@ from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 from tests.support.waiting import wait_until
 
+from determined.client import outputs
+
 pytestmark = pytest.mark.e2e
 
 SHOW = """
@@ -88,6 +90,17 @@ def test_a_detached_run_prints_its_id_and_goes_on(cluster: LiveCluster, folder: 
     assert (done.returncode, done.stderr) == (0, "")
     experiment = Experiment(cluster, experiment_of(done.stdout))
     experiment.ended()
+
+
+def test_a_run_keeps_the_folders_that_it_names_as_outputs(cluster: LiveCluster, folder: Path, tmp_path: Path):
+    script = "mkdir runs; echo kept > runs/a.txt; echo lost > b.txt"
+    done = run(cluster, folder, "--outputs", "runs", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    (found,) = outputs.of_experiment(cluster.session, experiment_of(done.stdout))
+    outputs.download(cluster.session, str(found["uuid"]), tmp_path / "got")
+    assert [str(path.relative_to(tmp_path / "got")) for path in sorted((tmp_path / "got").rglob("*.txt"))] == [
+        "runs/a.txt"
+    ]
 
 
 def test_the_code_of_two_runs_is_stored_and_their_differences_are_shown(cluster: LiveCluster, folder: Path):
