@@ -107,11 +107,11 @@ class TrialLoop:
         async with self._database.write() as session:
             row = await allocation_rows.get(session, allocation_id)
             trial = await trial_rows.find_by_task(session, row.task_id)
-            experiment = await experiment_rows.find(session, trial.experiment_id) if trial else None
-            if trial is None or experiment is None:
+            if trial is None:
                 # The experiment was deleted first: there is nothing to settle.
                 await allocation_rows.change(session, row, settled=True)
                 return
+            experiment = await experiment_rows.get(session, trial.experiment_id)
             left = await self._output_due(session, row, experiment)
             if left > 0:
                 waits.append(left)

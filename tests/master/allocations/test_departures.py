@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from determined_master.allocations.departures import (
@@ -18,6 +18,13 @@ from determined_master.allocations.departures import (
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 seconds = st.floats(0.0, 100_000.0)
+occupant_flags = st.just((True, False, False)) | st.tuples(st.booleans(), st.booleans(), st.booleans())
+"""``can_save``, ``is_asked`` and ``is_ending``: half of all can be asked, otherwise few examples decide anything."""
+
+
+def between(least: int, most: int) -> st.SearchStrategy[float]:
+    """Draws seconds of the whole range: floats alone are mostly near its ends and near zero."""
+    return st.integers(least, most).map(float) | st.floats(least, most)
 
 
 @st.composite
@@ -25,27 +32,31 @@ def views(draw: st.DrawFn) -> DepartureView:
     agents = tuple(
         LeavingAgent(
             f"agent-{number}",
-            NOW + timedelta(seconds=draw(st.floats(-20.0, 900.0))),
+            NOW + timedelta(seconds=draw(between(-20, 900))),
             draw(st.sampled_from([None, 0.0, 60.0, 600.0, 3600.0, 86_400.0])),
             draw(st.booleans()),
         )
         for number in range(draw(st.integers(0, 4)))
     )
-    saves = st.none() | st.floats(0.0, 1000.0)
+    saves = st.none() | between(0, 1000)
     occupants = tuple(
         Occupant(
             f"{number}.1",
             draw(st.sampled_from(agents)).agent_id,
-            draw(st.floats(1.0, 1500.0)),
+            draw(between(1, 1500)),
             draw(saves),
-            draw(st.booleans()),
-            draw(st.booleans()),
-            draw(st.booleans()),
+            *draw(occupant_flags),
         )
         for number in range(draw(st.integers(0, 5)) if agents else 0)
     )
     measured = [each.seconds_to_save for each in occupants if each.seconds_to_save is not None]
     return DepartureView(NOW, agents, occupants, max(measured, default=None))
+
+
+def one_trial(seconds_left: float) -> DepartureView:
+    """Returns an agent of a day with a trial that is to be asked 90 seconds before the agent ends."""
+    agent = LeavingAgent("agent-0", NOW + timedelta(seconds=seconds_left), 86_400.0)
+    return DepartureView(NOW, (agent,), (Occupant("0.1", agent.agent_id, 3600.0, seconds_to_save=30.0),), 30.0)
 
 
 def applied(view: DepartureView) -> DepartureView:
@@ -76,12 +87,16 @@ def test_a_decision_that_was_carried_out_repeats_nothing(view: DepartureView):
 
 
 @given(views())
+@example(one_trial(seconds_left=89))
 def test_nothing_new_comes_to_an_agent_on_which_a_trial_was_asked_to_save(view: DepartureView):
     closed = {agent.agent_id for agent in applied(view).agents if agent.is_closed}
     assert {agent_id for _, agent_id in decide(view).ask} <= closed
 
 
 @given(views())
+@example(one_trial(seconds_left=91))
+@example(one_trial(seconds_left=89))
+@example(one_trial(seconds_left=END_MARGIN_SECONDS + 1))
 def test_a_trial_is_asked_when_the_time_of_its_save_is_left_and_not_before(view: DepartureView):
     decided, agents = decide(view), {agent.agent_id: agent for agent in view.agents}
     for each in view.occupants:
@@ -98,6 +113,8 @@ def test_a_trial_is_asked_when_the_time_of_its_save_is_left_and_not_before(view:
 
 
 @given(views())
+@example(one_trial(seconds_left=END_MARGIN_SECONDS + 1))
+@example(one_trial(seconds_left=END_MARGIN_SECONDS - 1))
 def test_what_still_runs_is_ended_just_before_its_agent_and_never_earlier(view: DepartureView):
     decided, agents = decide(view), {agent.agent_id: agent for agent in view.agents}
     for each in view.occupants:

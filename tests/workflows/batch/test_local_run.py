@@ -179,6 +179,16 @@ def test_a_stopped_job_ends_with_its_children(project: Project, trap: str) -> No
         local_run.stop(record)
 
 
+def test_a_stopped_program_gets_time_to_end_by_itself(project: Project) -> None:
+    ready, ended = project.scratch_dir / "ready", project.scratch_dir / "ended"
+    command = "trap 'echo saved > ${scratch_dir}/ended; exit 3' TERM; touch ${scratch_dir}/ready; sleep 60 & wait"
+    with started(project, command) as process:
+        wait_until(ready.exists, what="the program runs")
+        local_run.stop(newest(project))
+        assert process.wait(5) == 128 + signal.SIGTERM
+    assert ended.read_text() == "saved\n"
+
+
 def test_a_job_whose_runner_was_killed_is_lost_and_its_program_has_ended(project: Project) -> None:
     pids = project.scratch_dir / "pid"
     with started(project, "echo $$ > ${scratch_dir}/pid; sleep 60; true") as process:
