@@ -193,6 +193,22 @@ async def test_a_client_whose_agent_does_not_connect_is_told_so(cluster: Cluster
             assert await client.received() == (1012, "The agent did not connect the stream in time.")
 
 
+async def test_a_stream_ends_with_the_sign_in_of_its_user(cluster: Cluster):
+    token = cluster.master.secrets.join_token
+    async with running(cluster) as task:
+        answer, message = await task.open()
+        async with (
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+        ):
+            await agents.next(), await clients.next()
+            clients.send(b"\x00in")
+            assert await agents.received() == b"\x00in"
+            assert (await cluster.post("/api/v1/auth/logout")).status_code == 200
+            assert await clients.received() == (4401, "you are no longer signed in")
+            assert await agents.received() == (1000, "")
+
+
 async def test_a_port_is_asked_for(cluster: Cluster):
     async with running(cluster) as task:
         _, message = await task.open(port=8888)

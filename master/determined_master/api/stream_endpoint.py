@@ -1,16 +1,21 @@
 """The websocket of both ends of a stream, which their keys admit."""
 
+import asyncio
 from dataclasses import dataclass
 
 from starlette.websockets import WebSocket
 
 from determined.streams.records import SUBPROTOCOL
 from determined_master.auth.authentication import Authenticator, bearer
-from determined_master.streams.broker import NobodyCame, StreamBroker
-from determined_master.streams.relay import GOING_AWAY, close, relay
+from determined_master.notifications import SESSIONS, Notifications
+from determined_master.streams.broker import NobodyCame, Stream, StreamBroker
+from determined_master.streams.relay import GOING_AWAY, NORMAL, close, relay
 
 PATH = "/detent/streams/{stream_id}"
 MAX_KEY_CHARACTERS = 64
+SIGN_IN_SECONDS = 15.0
+"""A sign-in may also expire."""
+SIGNED_OUT = 4401
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class StreamEndpoint:
 
     broker: StreamBroker
     authenticator: Authenticator
+    notifications: Notifications
 
     async def serve(self, socket: WebSocket) -> None:
         """One end of a stream, until the stream has ended."""
@@ -42,9 +48,25 @@ class StreamEndpoint:
             await stream.over.wait()
             return
         try:
-            await relay(socket, other)
+            await self._relay(stream, socket, other)
         finally:
             self.broker.end(stream)
+
+    async def _relay(self, stream: Stream, client: WebSocket, agent: WebSocket) -> None:
+        """Carries messages until one side ends, or the sign-in of the client's user."""
+        relaying = asyncio.create_task(relay(client, agent))
+        try:
+            async with self.notifications.subscribe(SESSIONS) as listener:
+                while not relaying.done() and not self.notifications.closing:
+                    changed = asyncio.create_task(listener.wait(SIGN_IN_SECONDS))
+                    await asyncio.wait({relaying, changed}, return_when=asyncio.FIRST_COMPLETED)
+                    changed.cancel()
+                    if not relaying.done() and not await stream.is_signed_in():
+                        await close(client, SIGNED_OUT, "you are no longer signed in")
+                        await close(agent, NORMAL)
+            await relaying
+        finally:
+            relaying.cancel()
 
     def _is_agent(self, socket: WebSocket) -> bool:
         return self.authenticator.is_agent(bearer(socket.headers.get("authorization")))

@@ -190,7 +190,7 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in paths)
     app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
-    streams = stream_endpoint.StreamEndpoint(services.streams, services.authenticator)
+    streams = stream_endpoint.StreamEndpoint(services.streams, services.authenticator, services.notifications)
     app.router.routes.append(WebSocketRoute(stream_endpoint.PATH, streams.serve))
     for router in ROUTERS:
         # Not include_router, which looks at each route of each router anew for every request.

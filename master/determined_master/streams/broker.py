@@ -7,6 +7,7 @@ import asyncio
 import hmac
 import secrets
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,6 +35,8 @@ class Stream:
     id: str
     user: str
     keys: dict[Side, str]
+    is_signed_in: Callable[[], Awaitable[bool]]
+    """Returns False once the sign-in with which it was opened has ended."""
     sockets: dict[Side, WebSocket] = field(default_factory=dict)
     both: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -44,7 +47,7 @@ class StreamBroker:
 
     Example::
 
-        stream = await broker.open(target, user="ada", execution=Execution(argv=["nvidia-smi"]))
+        stream, _ = await broker.open(target, "ada", is_signed_in=check, execution=Execution(argv=["nvidia-smi"]))
         # the client connects with stream.keys["client"], the agent with stream.keys["agent"]
     """
 
@@ -58,6 +61,7 @@ class StreamBroker:
         target: Target,
         user: str,
         *,
+        is_signed_in: Callable[[], Awaitable[bool]],
         execution: Execution | None = None,
         port: int = 0,
         session_id: str = "",
@@ -67,6 +71,7 @@ class StreamBroker:
         Args:
             target: the container.
             user: who opens it.
+            is_signed_in: asked again while the stream is open, which ends with the sign-in.
             execution: a program to run, or None.
             port: a port of the task, without a program.
             session_id: a session to continue; empty for a new one.
@@ -81,7 +86,7 @@ class StreamBroker:
         if self._users[user] >= MAX_STREAMS_PER_USER:
             raise TooManyRequests(f"{user} has {MAX_STREAMS_PER_USER} open streams; close some of them")
         keys: dict[Side, str] = {"client": secrets.token_urlsafe(24), "agent": secrets.token_urlsafe(24)}
-        stream = Stream(secrets.token_hex(16), user, keys)
+        stream = Stream(secrets.token_hex(16), user, keys, is_signed_in)
         message = OpenStream(
             stream_id=stream.id,
             key=keys["agent"],

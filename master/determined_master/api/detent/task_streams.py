@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import Field, model_validator
 
+from determined.errors import ApiError
 from determined.link.messages import Execution
-from determined_master.api.dependencies import AuthorizationDep, DatabaseDep, Owner, StreamsDep
+from determined_master.api.dependencies import AuthenticatorDep, AuthorizationDep, DatabaseDep, Owner, StreamsDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Wire
 from determined_master.streams import target
@@ -65,6 +66,8 @@ async def open_stream(
     database: DatabaseDep,
     authorization: AuthorizationDep,
     streams: StreamsDep,
+    request: Request,
+    authenticator: AuthenticatorDep,
 ) -> StreamAnswer:
     async with database.read() as session:
         container = await target.find(session, authorization, user, task_id, body.rank)
@@ -76,8 +79,21 @@ async def open_stream(
             terminal=(size.rows, size.columns) if size else None,
             terminal_type=size.type if size else "",
         )
+    headers, cookies = dict(request.headers), dict(request.cookies)
+
+    async def is_signed_in() -> bool:
+        try:
+            return (await authenticator.principal(headers, cookies)).user_id == user.user_id
+        except ApiError:
+            return False
+
     stream, session_id = await streams.open(
-        container, user.username, execution=execution, port=body.port, session_id=body.session_id
+        container,
+        user.username,
+        is_signed_in=is_signed_in,
+        execution=execution,
+        port=body.port,
+        session_id=body.session_id,
     )
     return StreamAnswer(
         stream_id=stream.id, key=stream.keys["client"], session_id=session_id, agent_id=container.agent_id
