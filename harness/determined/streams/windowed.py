@@ -5,7 +5,6 @@ it has taken, and the other sends the rest again: no byte is lost or doubled.
 """
 
 import asyncio
-import contextlib
 from collections import deque
 from typing import Protocol
 
@@ -61,6 +60,8 @@ class WindowedStream:
         """True if the other side waits to be told."""
         self._changed = asyncio.Condition()
         self._is_closed = False
+        self._heard_at = 0.0
+        """When the last message came over the present connection, in seconds of the event loop."""
 
     @property
     def is_acknowledged(self) -> bool:
@@ -118,44 +119,51 @@ class WindowedStream:
             self._inbox.clear()
             self._arrived = self._told = self._taken
         await socket.send(encode_offset(self._taken))
-        async with asyncio.timeout(SILENCE_SECONDS):
-            first = decode(await socket.receive())
-        if not isinstance(first, int):
-            raise StreamBroken("the first message is no offset")
-        async with self._changed:
-            self._acknowledge(first)
-            self._sent = self._acknowledged
-        sending = asyncio.create_task(self._send_all(socket))
-        receiving = asyncio.create_task(self._receive_all(socket))
+        self._heard_at = asyncio.get_running_loop().time()
+        has_begun = asyncio.Event()
+        tasks = [
+            asyncio.create_task(each)
+            for each in (self._receive_all(socket, has_begun), self._send_all(socket, has_begun), self._beat())
+        ]
         try:
-            done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in (sending, receiving):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, receiving, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def _must_tell(self) -> bool:
         return self._is_asked or self._taken - self._told >= ACKNOWLEDGE_BYTES
 
-    async def _send_all(self, socket: Socket) -> None:
+    async def _send_all(self, socket: Socket, has_begun: asyncio.Event) -> None:
+        await has_begun.wait()
         while True:
             messages: list[bytes] = []
             async with self._changed:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(HEARTBEAT_SECONDS):
-                        await self._changed.wait_for(lambda: self._sent < self._added or self._must_tell)
+                await self._changed.wait_for(lambda: self._sent < self._added or self._must_tell)
                 if self._sent < self._added:
                     messages = self._unsent()
                     self._sent = self._added
-                if self._must_tell or not messages:
+                if self._must_tell:
                     self._told = self._taken
                     self._is_asked = False
                     messages.append(encode_offset(self._taken))
             for message in messages:
                 await socket.send(message)
+
+    async def _beat(self) -> None:
+        """Lets the other side know that this one lives, and watches that the other does. Raises Cut."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(min(HEARTBEAT_SECONDS, SILENCE_SECONDS))
+            if loop.time() - self._heard_at >= SILENCE_SECONDS:
+                raise Cut("the other side was silent")
+            async with self._changed:
+                self._is_asked = True
+                self._changed.notify_all()
 
     def _unsent(self) -> list[bytes]:
         """Returns the messages that were not sent over the present connection."""
@@ -168,16 +176,19 @@ class WindowedStream:
             left -= len(message)
         return messages[::-1]
 
-    async def _receive_all(self, socket: Socket) -> None:
+    async def _receive_all(self, socket: Socket, has_begun: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            try:
-                async with asyncio.timeout(SILENCE_SECONDS):
-                    message = decode(await socket.receive())
-            except TimeoutError:
-                raise Cut("the other side was silent") from None
+            message = decode(await socket.receive())
+            self._heard_at = loop.time()
             async with self._changed:
                 if isinstance(message, int):
                     self._acknowledge(message)
+                    if not has_begun.is_set():
+                        self._sent = self._acknowledged
+                        has_begun.set()
+                elif not has_begun.is_set():
+                    raise StreamBroken("the first message is no offset")
                 else:
                     self._arrived += len(message.content) + 1
                     if self._arrived - self._taken > WINDOW_BYTES:
