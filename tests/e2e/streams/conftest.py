@@ -17,7 +17,13 @@ WAITS = "import sys, time; print('waits', flush=True); time.sleep(3600)"
 
 
 class StreamCluster(LiveCluster):
-    """Two agents with a slot each."""
+    """Two agents with a slot each. Their shells read no start-up files of this machine's user."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        super().__init__(folder, **settings)
+        home = folder / "home"
+        home.mkdir()
+        self.environment["HOME"] = str(home)
 
     def det(self, *words: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         argv = python("determined_cli", *words)
