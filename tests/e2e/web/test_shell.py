@@ -1,0 +1,178 @@
+"""A shell on the page of a trial that runs: keys, output, sizes, colours, its end, other tabs, and a restart."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+from tests.e2e.web import runs
+from tests.e2e.web.visits import WIDE, Visit, visit
+from tests.support.live_cluster import LiveCluster, live_cluster
+from tests.support.live_trials import Experiment
+
+WAITS = "import time; print('waits', flush=True); time.sleep(3600)"
+
+pytestmark = pytest.mark.budget(60, "starts a trial for each test, and restarts a master")
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("context")
+    (folder / "waits.py").write_text(WAITS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    """One whose master a test restarts."""
+    with live_cluster(tmp_path_factory.mktemp("shell"), slots=2) as created:
+        yield created
+
+
+@pytest.fixture
+def waiting(own_cluster: LiveCluster, context: Path) -> Iterator[Experiment]:
+    """A trial without torch, which waits until the end of the test."""
+    created = runs.quick(own_cluster, "waits for a visitor", context=context, entry="waits.py")
+    created.running()
+    yield created
+    created.do("kill")
+    created.nothing_left()
+
+
+@pytest.fixture
+def visitor(browser: Browser, own_cluster: LiveCluster) -> Iterator[Visit]:
+    """A visit without an error in the console, such as one about the content security policy."""
+    with visit(browser, own_cluster) as created:
+        yield created
+        assert [each for each in created.console_errors if "Content Security Policy" in each] == []
+
+
+def opened(visitor: Visit, trial: Experiment) -> Page:
+    """Opens a shell from the page of a trial."""
+    page = visitor.page(f"/trials/{trial.trial_id}/curves")
+    page.get_by_role("link", name="Shell", exact=True).click()
+    page.get_by_role("button", name="Open a shell").click()
+    connected(page)
+    return page
+
+
+def connected(page: Page) -> None:
+    expect(shell(page).get_by_role("status")).to_have_text("Connected")
+
+
+def shell(page: Page) -> Locator:
+    return page.get_by_role("region", name="Shell", exact=True)
+
+
+def rows(page: Page) -> Locator:
+    return page.locator(".xterm-rows")
+
+
+def enter(page: Page, line: str) -> None:
+    page.keyboard.type(line)
+    page.keyboard.press("Enter")
+
+
+def columns(page: Page, mark: str) -> int:
+    enter(page, f"echo {mark}:$(stty size):")
+    expect(rows(page)).to_contain_text(re.compile(rf"{mark}:\d+ \d+:"))
+    found = re.search(rf"{mark}:\d+ (\d+):", rows(page).inner_text())
+    assert found is not None
+    return int(found[1])
+
+
+def test_a_shell_takes_keys_shows_output_follows_its_size_and_says_its_end(visitor: Visit, waiting: Experiment):
+    page = opened(visitor, waiting)
+    enter(page, "echo $((6*7))-$DET_TRIAL_ID")
+    expect(rows(page)).to_contain_text(f"42-{waiting.trial_id}")
+    wide = columns(page, "wide")
+    page.set_viewport_size({"width": 700, "height": 700})
+    page.wait_for_timeout(200)  # of the resize and the pause after it
+    assert columns(page, "narrow") < wide
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    enter(page, "exit 3")
+    expect(shell(page).get_by_role("status")).to_have_text("The shell has ended with exit code 3.")
+    page.get_by_role("button", name="Open again").click()
+    connected(page)
+    enter(page, "echo again-$((1+1))")
+    expect(rows(page)).to_contain_text("again-2")
+
+
+def test_colours_of_programs_are_shown_under_the_content_security_policy(visitor: Visit, waiting: Experiment):
+    page = opened(visitor, waiting)
+    enter(page, r"printf '\033[38;2;200;30;30m%s\033[0m %s\n' co''loured pl''ain")
+    coloured = rows(page).locator("span", has_text=re.compile("^coloured$"))
+    expect(coloured).to_have_css("color", "rgb(200, 30, 30)")
+    assert page.evaluate("getComputedStyle(document.querySelector('.xterm-rows > div')).height") != "0px"
+
+
+def test_a_pasted_text_arrives_whole_and_a_selected_one_is_copied(visitor: Visit, waiting: Experiment):
+    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = opened(visitor, waiting)
+    enter(page, "stty -echo; wc -c")
+    page.evaluate("navigator.clipboard.writeText(('x'.repeat(1000) + '\\n').repeat(50))")
+    page.keyboard.press("Control+Shift+v")
+    page.keyboard.press("Control+d")
+    expect(rows(page)).to_contain_text("50050")
+    rows(page).get_by_text("50050").dblclick()
+    page.keyboard.press("Control+Shift+c")
+    assert page.evaluate("navigator.clipboard.readText()") == "50050"
+
+
+def test_a_shell_goes_on_while_other_tabs_are_shown_and_its_keyboard_can_be_left(visitor: Visit, waiting: Experiment):
+    page = opened(visitor, waiting)
+    enter(page, "word=kept")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("textbox", name=f"Shell of trial {waiting.trial_id}")).to_be_focused()
+    page.keyboard.press("Control+c")
+    page.keyboard.press("Control+Shift+Enter")
+    expect(page.get_by_role("button", name="End…")).to_be_focused()
+    page.get_by_role("link", name="Logs", exact=True).click()
+    expect(shell(page)).to_have_count(0)
+    page.get_by_role("link", name="Shell", exact=True).click()
+    page.get_by_role("textbox", name=f"Shell of trial {waiting.trial_id}").focus()
+    enter(page, "echo $word-$((1+1))")
+    expect(rows(page)).to_contain_text("kept-2")
+
+
+def test_a_shell_is_ended_after_a_question_only(visitor: Visit, waiting: Experiment):
+    page = opened(visitor, waiting)
+    page.get_by_role("button", name="End…").click()
+    page.get_by_role("button", name="Cancel").click()
+    connected(page)
+    page.get_by_role("button", name="End…").click()
+    page.get_by_role("dialog").get_by_role("button", name="End", exact=True).click()
+    expect(shell(page).get_by_role("status")).to_have_text("You ended the shell.")
+
+
+def test_a_shell_continues_after_a_restart_of_the_master_and_ends_with_its_trial(
+    visitor: Visit, waiting: Experiment, own_cluster: LiveCluster
+):
+    page = opened(visitor, waiting)
+    enter(page, "word=kept")
+    own_cluster.kill_master()
+    expect(shell(page).get_by_role("status")).to_have_text("The connection was lost; connecting again…")
+    page.get_by_role("textbox", name=f"Shell of trial {waiting.trial_id}").focus()
+    enter(page, "echo $word-$((1+1))")
+    own_cluster.mend()
+    connected(page)
+    expect(rows(page)).to_contain_text("kept-2")
+    waiting.do("kill")
+    expect(shell(page).get_by_role("status")).to_have_text("The shell has ended: the task has ended.")
+
+
+@pytest.fixture
+def others(browser: Browser, own_cluster: LiveCluster) -> Iterator[Callable[[], Visit]]:
+    with visit(browser, own_cluster, "determined") as created:
+        yield lambda: created
+
+
+def test_who_does_not_own_a_trial_finds_no_shell(others: Callable[[], Visit], waiting: Experiment):
+    page = others().page(f"/trials/{waiting.trial_id}/curves")
+    expect(page.get_by_role("button", name="Fork")).to_be_visible()
+    expect(page.get_by_role("link", name="Logs", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="Shell", exact=True)).to_have_count(0)
+    page.goto(f"{page.url.rsplit('/', 1)[0]}/shell")
+    page.get_by_role("button", name="Open a shell").click()
+    expect(shell(page).get_by_role("status")).to_contain_text("only admin or an admin may enter it")
