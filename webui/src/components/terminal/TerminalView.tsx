@@ -16,8 +16,14 @@ const PHASES = {
   ended: "",
 };
 
+interface Props {
+  shell: Shell;
+  isTaskOver: boolean;
+  openAgain: () => void;
+}
+
 /** A shell on the screen, with what it says about its connection and its end. */
-export function TerminalView({ shell, openAgain }: { shell: Shell; openAgain: () => void }) {
+export function TerminalView({ shell, isTaskOver, openAgain }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const after = useRef<HTMLDivElement>(null);
   const { phase, text } = useSyncExternalStore(shell.subscribe, shell.snapshot);
@@ -43,14 +49,14 @@ export function TerminalView({ shell, openAgain }: { shell: Shell; openAgain: ()
       <div className={styles.terminal} ref={place} />
       <div className={layout.row} ref={after}>
         {isOver ? (
-          <Button kind="primary" onClick={openAgain}>
+          <Button kind="primary" why={isTaskOver ? "The trial has ended" : undefined} onClick={openAgain}>
             Open again
           </Button>
         ) : (
           <Button onClick={() => setEnding(true)}>End…</Button>
         )}
         <span role="status" className={layout.grow}>
-          {isOver ? escapeControl(text) : PHASES[phase]}
+          {isOver ? escapeControl(`${text}${isTaskOver ? " The trial has ended." : ""}`) : PHASES[phase]}
         </span>
         <label>
           <input

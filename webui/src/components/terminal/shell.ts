@@ -6,7 +6,7 @@ import { Kind, MAX_CONTENT_BYTES, recordOf, valueOf } from "@/services/streams/r
 import { TaskSession } from "@/services/streams/session";
 import { StreamClosed } from "@/services/streams/windowed";
 import { endText } from "./endText";
-import { nonceDocument, openWithNonce } from "./nonceDocument";
+import { followStylePolicy } from "./stylePolicy";
 import { MIN_CONTRAST, terminalFont, terminalTheme } from "./theme";
 
 export interface ShellState {
@@ -34,8 +34,8 @@ export class Shell {
     private readonly rank: number,
     private readonly label: string,
   ) {
+    followStylePolicy();
     this.terminal = new Terminal({
-      documentOverride: nonceDocument(),
       fontFamily: terminalFont(),
       fontSize: 13,
       minimumContrastRatio: MIN_CONTRAST,
@@ -59,7 +59,7 @@ export class Shell {
   show(place: HTMLElement, onKey: (event: KeyboardEvent) => boolean): void {
     place.append(this.host);
     if (!this.terminal.element) {
-      openWithNonce(() => this.terminal.open(this.host));
+      this.terminal.open(this.host);
       this.terminal.textarea?.setAttribute("aria-label", this.label);
     }
     this.terminal.attachCustomKeyEventHandler(onKey);

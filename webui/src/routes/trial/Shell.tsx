@@ -4,6 +4,7 @@ import { Button } from "@/components/base/Button";
 import { shells } from "@/components/terminal/shells";
 import { TerminalView } from "@/components/terminal/TerminalView";
 import { escapeControl } from "@/format/escapeControl";
+import { hasEnded } from "@/format/states";
 import { type Attempt, attemptsQuery } from "@/services/trials";
 import type { TrialTabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
@@ -32,7 +33,7 @@ export default function Shell({ trial }: TrialTabProps) {
         </label>
       )}
       {shell ? (
-        <TerminalView shell={shell} openAgain={open} />
+        <TerminalView shell={shell} isTaskOver={hasEnded(trial.state)} openAgain={open} />
       ) : (
         <section className={layout.card} aria-label="Shell">
           <p>
