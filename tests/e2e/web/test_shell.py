@@ -183,3 +183,29 @@ def test_who_does_not_own_a_trial_finds_no_shell(others: Callable[[], Visit], wa
     page.goto(f"{page.url.rsplit('/', 1)[0]}/shell")
     page.get_by_role("button", name="Open a shell").click()
     expect(shell(page).get_by_role("status")).to_contain_text("only admin or an admin may enter it")
+
+
+def test_tasks_of_all_kinds_are_listed_and_killed_after_a_question(
+    visitor: Visit, waiting: Experiment, own_cluster: LiveCluster, others: Callable[[], Visit]
+):
+    config = {"entrypoint": ["sleep", "3600"], "description": "sleeps for long", "resources": {"slots": 0}}
+    own_cluster.session.post("/api/v1/commands", {"config": config})
+    page = visitor.page("/")
+    expect(page.get_by_role("grid", name="Experiments")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    tasks = page.get_by_role("region", name="Tasks")
+    command = tasks.get_by_role("row").filter(has_text="sleeps for long")
+    expect(command.get_by_role("cell", name="command", exact=True)).to_be_visible()
+    expect(command.get_by_role("cell", name="agent-1", exact=True)).to_be_visible()
+    expect(tasks.get_by_role("link", name=f"trial {waiting.trial_id}")).to_be_visible()
+    foreign = others().page("/cluster")
+    expect(foreign.get_by_role("region", name="Tasks").get_by_text("sleeps for long")).to_be_visible()
+    expect(foreign.get_by_role("button", name=re.compile("^Kill"))).to_have_count(0)
+    command.get_by_role("button", name="Kill sleeps for long…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill", exact=True).click()
+    expect(command).to_have_count(0)
+    tasks.get_by_role("button", name=re.compile(f"^Kill trial {waiting.trial_id} of")).click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill", exact=True).click()
+    expect(tasks.get_by_text("No task runs or waits.")).to_be_visible()
+    waiting.ended("CANCELED")

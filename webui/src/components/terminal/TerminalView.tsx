@@ -68,8 +68,9 @@ export function TerminalView({ shell, isTaskOver, openAgain }: Props) {
         </label>
       </div>
       <p className={typography.hint}>
-        <kbd>Ctrl Shift Enter</kbd> leaves the terminal. <kbd>Ctrl Shift C</kbd> copies, <kbd>Ctrl Shift V</kbd> pastes;
-        on a Mac with <kbd>⌘</kbd>. The shell goes on while you look at other parts of this page.
+        <kbd>Ctrl Shift Enter</kbd> leaves the terminal. <kbd>Ctrl Shift C</kbd> copies and <kbd>Ctrl Shift V</kbd>{" "}
+        pastes,
+        <kbd>⌘ C</kbd> and <kbd>⌘ V</kbd> on macOS. The shell goes on while you look at other parts of this page.
       </p>
       <Confirmation
         open={ending}
