@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.web import runs
-from tests.e2e.web.visits import WIDE, Visit, visit
+from tests.e2e.web.axe import problems
+from tests.e2e.web.visits import NARROW, WIDE, Visit, visit
 from tests.support.live_cluster import LiveCluster, live_cluster
 from tests.support.live_trials import Experiment
 
@@ -34,9 +35,7 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluste
 def waiting(own_cluster: LiveCluster, context: Path) -> Iterator[Experiment]:
     """A trial without torch, which waits until the end of the test."""
     environment = {"environment_variables": ["SHELL=/bin/sh"]}  # reads no files of this machine's user
-    created = runs.quick(
-        own_cluster, "waits for a visitor", context=context, entry="waits.py", environment=environment
-    )
+    created = runs.quick(own_cluster, "waits for a visitor", context=context, entry="waits.py", environment=environment)
     created.running()
     yield created
     created.do("kill")
@@ -114,7 +113,8 @@ def test_colours_of_programs_are_shown_under_the_content_security_policy(visitor
 def test_a_pasted_text_arrives_whole_and_a_selected_one_is_copied(visitor: Visit, waiting: Experiment):
     visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = opened(visitor, waiting)
-    enter(page, "stty -echo; wc -c")
+    enter(page, "stty -echo; echo rea''dy; wc -c")
+    expect(rows(page)).to_contain_text(re.compile("ready\\s*$"))
     page.evaluate("navigator.clipboard.writeText(('x'.repeat(1000) + '\\n').repeat(50))")
     page.keyboard.press("Control+Shift+v")
     page.keyboard.press("Control+d")
@@ -124,6 +124,17 @@ def test_a_pasted_text_arrives_whole_and_a_selected_one_is_copied(visitor: Visit
     page.mouse.dblclick(box["x"] + 10, box["y"] + 5)
     page.keyboard.press("Control+Shift+c")
     assert page.evaluate("navigator.clipboard.readText()") == "50050"
+
+
+@pytest.mark.parametrize("has_screen_reader", [False, True])
+def test_axe_finds_nothing_in_a_shell(visitor: Visit, waiting: Experiment, has_screen_reader: bool):
+    page = opened(visitor, waiting)
+    page.get_by_role("checkbox", name="Screen reader").set_checked(has_screen_reader)
+    for size, theme in ((WIDE, "light"), (NARROW, "dark")):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+        assert problems(page) == []
 
 
 def test_a_shell_goes_on_while_other_tabs_are_shown_and_its_keyboard_can_be_left(visitor: Visit, waiting: Experiment):

@@ -69,8 +69,8 @@ export function TerminalView({ shell, isTaskOver, openAgain }: Props) {
       </div>
       <p className={typography.hint}>
         <kbd>Ctrl Shift Enter</kbd> leaves the terminal. <kbd>Ctrl Shift C</kbd> copies and <kbd>Ctrl Shift V</kbd>{" "}
-        pastes,
-        <kbd>⌘ C</kbd> and <kbd>⌘ V</kbd> on macOS. The shell goes on while you look at other parts of this page.
+        pastes; on macOS <kbd>⌘ C</kbd> and <kbd>⌘ V</kbd>. The shell goes on while you look at other parts of this
+        page.
       </p>
       <Confirmation
         open={ending}
