@@ -232,22 +232,6 @@ async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRo
     return found
 
 
-async def agents_of_live(session: ReadSession) -> dict[str, list[str]]:
-    """Returns the agents of the live allocations, by allocation and in the order of their ranks."""
-    query = (
-        select(ContainerRow.allocation_id, ContainerRow.agent_id)
-        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-        .where(AllocationRow.state.in_(LIVE))
-        .order_by(ContainerRow.allocation_id, ContainerRow.rank)
-    )
-    found: dict[str, list[str]] = {}
-    for allocation_id, agent_id in await session.execute(query):
-        agents = found.setdefault(allocation_id, [])
-        if agent_id not in agents:
-            agents.append(agent_id)
-    return found
-
-
 async def attempt_of(session: ReadSession, container_id: str) -> tuple[AllocationRow, list[ContainerRow]] | None:
     """Returns the allocation of a container with all of its containers, in the order of their ranks."""
     rows = await _ATTEMPT.rows(session, container_id=container_id)

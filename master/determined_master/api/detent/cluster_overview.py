@@ -12,6 +12,7 @@ from determined.errors import BadRequest
 from determined.states import AllocationState, InstanceState, TaskKind
 from determined_master.agents import clock_skew
 from determined_master.agents import repository as agent_rows
+from determined_master.allocations import agent_containers_repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, ClockDep, Read, SettingsDep
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
@@ -194,7 +195,7 @@ async def get_cluster_overview(
     ]
     names = await _named(session, {row.task_id for row in live})
     jobs = await tasks.jobs_of(session, names.keys())
-    places = await allocation_rows.agents_of_live(session)
+    places = await agent_containers_repository.agents_of_live(session)
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [
         _entry(row, names[row.task_id], jobs[row.task_id], places.get(row.id, []))

@@ -144,7 +144,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   <td data-label="Agents or waiting reason">
                     {escapeControl(entry.waiting || entry.agents.join(", "))}
                   </td>
-                  <td>
+                  <td data-label="Kill">
                     {isOwn(entry) && (
                       <Button kind="danger" aria-label={`Kill ${titleOf(entry)}…`} onClick={() => setKilled(entry)}>
                         Kill…
