@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.web import runs
 from tests.e2e.web.axe import problems
 from tests.e2e.web.visits import NARROW, WIDE, Visit, visit
-from tests.support.live_cluster import LiveCluster, live_cluster
+from tests.support.live_cluster import LiveCluster, live_cluster, log_in
 from tests.support.live_trials import Experiment
 
 WAITS = "import time; print('waits', flush=True); time.sleep(3600)"
@@ -31,12 +32,17 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluste
         yield created
 
 
+def waiting_trial(cluster: LiveCluster, context: Path) -> Experiment:
+    environment = {"environment_variables": ["SHELL=/bin/sh"]}  # reads no files of this machine's user
+    created = runs.quick(cluster, "waits for a visitor", context=context, entry="waits.py", environment=environment)
+    created.running()
+    return created
+
+
 @pytest.fixture
 def waiting(own_cluster: LiveCluster, context: Path) -> Iterator[Experiment]:
     """A trial without torch, which waits until the end of the test."""
-    environment = {"environment_variables": ["SHELL=/bin/sh"]}  # reads no files of this machine's user
-    created = runs.quick(own_cluster, "waits for a visitor", context=context, entry="waits.py", environment=environment)
-    created.running()
+    created = waiting_trial(own_cluster, context)
     yield created
     created.do("kill")
     created.nothing_left()
@@ -220,3 +226,16 @@ def test_tasks_of_all_kinds_are_listed_and_killed_after_a_question(
     page.get_by_role("dialog").get_by_role("button", name="Kill", exact=True).click()
     expect(tasks.get_by_text("No task runs or waits.")).to_be_visible()
     waiting.ended("CANCELED")
+
+
+def test_an_owner_who_is_no_administrator_opens_a_shell(
+    others: Callable[[], Visit], own_cluster: LiveCluster, context: Path
+):
+    with log_in(own_cluster.url, own_cluster.data, "determined") as session:
+        theirs = SimpleNamespace(session=session, cluster_id=own_cluster.cluster_id)
+        trial = waiting_trial(theirs, context)  # type: ignore[arg-type]
+        page = opened(others(), trial)
+        enter(page, "echo own-$((1+1))")
+        expect(rows(page)).to_contain_text("own-2")
+        trial.do("kill")
+        expect(shell(page).get_by_role("status")).to_have_text(re.compile("The trial has ended.$"))
