@@ -52,7 +52,7 @@ export default defineConfig({
     },
   },
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
-  server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false } } },
+  server: { proxy: { "/api": master, "/detent": { target: master, changeOrigin: false, ws: true } } },
   // One document for all files: making one anew for each takes longer than all tests together. Each test cleans up.
   test: {
     environment: "jsdom",

@@ -43,6 +43,7 @@ async def test_the_overview_shows_held_slots_and_the_queue(cluster: Cluster):
     waiting, running = page["queue"]
     assert (waiting["name"], waiting["state"], waiting["username"]) == ("second", "STATE_QUEUED", "admin")
     assert (running["state"], running["waiting"], running["slots"]) == ("STATE_RUNNING", "", 2)
+    assert [(each["kind"], each["agents"]) for each in page["queue"]] == [("TRIAL", []), ("TRIAL", ["one"])]
     await cluster.post("/api/v1/agents/one/slots/1/disable", {"drain": True})
     slots = (await overview(cluster))["agents"][0]["slots"]
     assert [(slot["enabled"], slot["draining"]) for slot in slots] == [(True, False), (False, True)]

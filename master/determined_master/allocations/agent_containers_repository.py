@@ -217,3 +217,19 @@ _ZERO_SLOTS = select(ContainerRow.agent_id).where(
 )
 _WITHOUT_SLOTS = Prepared(_ZERO_SLOTS)
 _WITHOUT_SLOTS_OF = Prepared(_ZERO_SLOTS.where(ContainerRow.agent_id.in_(bindparam("agent_ids", expanding=True))))
+
+
+async def agents_of_live(session: ReadSession) -> dict[str, list[str]]:
+    """Returns the agents of the live allocations, by allocation and in the order of their ranks."""
+    query = (
+        select(ContainerRow.allocation_id, ContainerRow.agent_id)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(AllocationRow.state.in_(LIVE))
+        .order_by(ContainerRow.allocation_id, ContainerRow.rank)
+    )
+    found: dict[str, list[str]] = {}
+    for allocation_id, agent_id in await session.execute(query):
+        agents = found.setdefault(allocation_id, [])
+        if agent_id not in agents:
+            agents.append(agent_id)
+    return found

@@ -18,7 +18,7 @@ ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", 
 BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))
 """The last four are paths of the older page, so that existing links work."""
 _EXPERIMENT = "overview|trials|metrics|hyperparameters|logs|checkpoints|code|config|notes|visualization|configuration"
-_TRIAL = "curves|hyperparameters|attempts|profile|profiler|logs"
+_TRIAL = "curves|hyperparameters|attempts|profile|profiler|logs|shell"
 _NUMBER = "[0-9]{1,19}"
 _VIEWS = re.compile(
     rf"/experiments(/{_NUMBER}(/({_EXPERIMENT}))?)?|(/experiments/{_NUMBER})?/trials/{_NUMBER}(/({_TRIAL}))?"

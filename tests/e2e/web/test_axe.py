@@ -30,7 +30,7 @@ PLACES = {
     "no such experiment": "/experiments/999999",
 }
 EXPERIMENT_TABS = ("overview", "trials", "metrics", "hyperparameters", "logs", "checkpoints", "code", "config", "notes")
-TRIAL_TABS = ("curves", "hyperparameters", "attempts", "profile", "logs")
+TRIAL_TABS = ("curves", "hyperparameters", "attempts", "profile", "logs", "shell")
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def test_a_state_unknown_to_the_page_is_displayed_in_words(cluster: LiveCluster,
     page.get_by_role("link", name="Experiments").first.click()
     expect(page.get_by_role("row").filter(has_text="held on odd days").get_by_text("day dreaming")).to_be_visible()
     page.get_by_role("link", name="Cluster").click()
-    expect(page.get_by_role("region", name="Queue").get_by_text("day dreaming")).to_be_visible()
+    expect(page.get_by_role("region", name="Tasks").get_by_text("day dreaming")).to_be_visible()
 
 
 @pytest.mark.parametrize("hours", [1, -1])

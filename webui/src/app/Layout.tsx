@@ -46,6 +46,7 @@ export function Layout() {
       group: "Go to",
       run: () => void navigate(addressOf(place.to)),
     })),
+    { id: "go:tasks", title: "Go to tasks", keys: "g t", group: "Go to", run: () => void navigate("/cluster#tasks") },
     { id: "help", title: "Keyboard shortcuts", keys: "?", group: "Page", run: () => setHelp(true) },
     { id: "palette", title: "Search", keys: "Mod+K", group: "Page", run: () => setPalette((open) => !open) },
     { id: "sign-out", title: "Sign out", group: "Page", run: leave },

@@ -8,10 +8,18 @@ export interface Preferences {
   timeZone: string;
   /** True if long log lines wrap. */
   wrapLogs: boolean;
+  /** True if terminals are read out by a screen reader, which makes them slower. */
+  screenReader: boolean;
 }
 
 const KEY = "detent.preferences";
-const DEFAULTS: Preferences = { theme: "system", density: "comfortable", timeZone: "local", wrapLogs: false };
+const DEFAULTS: Preferences = {
+  theme: "system",
+  density: "comfortable",
+  timeZone: "local",
+  wrapLogs: false,
+  screenReader: false,
+};
 const listeners = new Set<() => void>();
 let current = read();
 
@@ -31,6 +39,7 @@ function sane(value: Preferences): Preferences {
     density: ["comfortable", "compact"].includes(value.density) ? value.density : DEFAULTS.density,
     timeZone: isTimeZone(value.timeZone) ? value.timeZone : DEFAULTS.timeZone,
     wrapLogs: value.wrapLogs === true,
+    screenReader: value.screenReader === true,
   };
 }
 

@@ -14,10 +14,11 @@ import { StateBadge } from "@/components/StateBadge";
 import { duration } from "@/format/duration";
 import { figure } from "@/format/number";
 import { withoutState } from "@/format/states";
+import { useSession } from "@/hooks/useSession";
 import { useNow } from "@/hooks/useNow";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { useActions } from "@/keyboard/actions";
-import { readOnlyReason, statusQuery } from "@/services/experiments";
+import { experimentQuery, readOnlyReason, statusQuery } from "@/services/experiments";
 import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { listAddress } from "./home/lastList";
@@ -38,7 +39,11 @@ export const parts = new Map<string, Lazy<TrialTabProps>>([
   ["hyperparameters", lazy(() => import("./trial/Hyperparameters"))],
   ["profile", lazy(() => import("./trial/Profile"))],
   ["logs", lazy(() => import("./trial/Logs"))],
+  ["shell", lazy(() => import("./trial/Shell"))],
 ]);
+
+/** States with a container that can be entered. */
+const INSIDE = /^STATE_(RUNNING|PAUSING|STOPPING)/;
 
 const TABS = [
   { to: "curves", title: "Curves" },
@@ -47,6 +52,8 @@ const TABS = [
   { to: "profile", title: "System profile" },
   { to: "logs", title: "Logs" },
 ];
+
+const SHELL = { to: "shell", title: "Shell" };
 
 export function Component() {
   const { trialId = "", "*": tab = "" } = useParams();
@@ -76,11 +83,14 @@ function TrialPage({ first }: { first: Trial }) {
   const now = useNow();
   const { data: trial = first, error } = useQuery({ ...trialDetailQuery(experimentId, id), placeholderData: first });
   const { data: status } = useQuery(statusQuery(experimentId));
+  const { user } = useSession();
   const { busy, steer } = useSteering(experimentId);
   const [forking, setForking] = useState(false);
   usePageTitle(`Trial ${id}`);
   const own = status?.trials.find((each) => each.trialId === id);
   const text = own ? withoutState(own.text, own.state, own.failure?.text ?? own.waiting) : "";
+  const runs = INSIDE.test(own?.state ?? trial.state);
+  const { data: experiment } = useQuery({ ...experimentQuery(experimentId), enabled: runs && !user.admin });
   const base = `/experiments/${experimentId}/trials/${id}`;
   const why = (verb: "pause" | "activate") =>
     status
@@ -88,6 +98,9 @@ function TrialPage({ first }: { first: Trial }) {
         ? undefined
         : (status.why[verb] ?? "not possible in this state")
       : "the state is loading";
+  const mayEnter = runs && (user.admin || experiment?.userId === user.id);
+  // A shell that has ended says why, also when the trial has.
+  const tabs = mayEnter || location.pathname === `${base}/shell` ? [...TABS, SHELL] : TABS;
   const readOnly = status ? readOnlyReason(status) : null;
   useActions([
     { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => steer("pause") },
@@ -173,7 +186,7 @@ function TrialPage({ first }: { first: Trial }) {
           </p>
         )}
       </header>
-      <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
+      <TabLinks label="Trial sections" tabs={tabs.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>
         <Route index element={<Navigate replace to={`${base}/curves`} />} />
         {[...parts].map(([path, Part]) => (

@@ -2,6 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
 import { heardTime } from "@/live/serverClock";
+import { killTrial } from "./trials";
 
 type Schemas = components["schemas"];
 export type Overview = Schemas["ClusterOverview"];
@@ -45,6 +46,12 @@ export async function enableSlot(agentId: string, slotId: number, enabled: boole
   const params = { path: { agent_id: agentId, slot_id: String(slotId) } };
   if (enabled) await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/enable", { params }));
   else await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/disable", { params, body: { drain } }));
+}
+
+/** Ends a task at once; a trial ends by its own request. */
+export async function killTask({ taskId, trialId }: QueueEntry): Promise<void> {
+  if (trialId === null) await got(api.POST("/api/v1/tasks/{task_id}/kill", { params: { path: { task_id: taskId } } }));
+  else await killTrial(trialId);
 }
 
 /** A place in the queue: right ahead of, or right behind, another job of the same pool. */

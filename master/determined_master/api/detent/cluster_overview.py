@@ -9,9 +9,10 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from determined.errors import BadRequest
-from determined.states import AllocationState, InstanceState
+from determined.states import AllocationState, InstanceState, TaskKind
 from determined_master.agents import clock_skew
 from determined_master.agents import repository as agent_rows
+from determined_master.allocations import agent_containers_repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, ClockDep, Read, SettingsDep
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
@@ -34,6 +35,7 @@ class Holder(Wire):
     """What an allocation belongs to: a trial, with the name of its experiment, or another task with its own name."""
 
     task_id: str
+    kind: TaskKind
     trial_id: int | None
     experiment_id: int | None
     name: str
@@ -98,9 +100,11 @@ class OverviewPool(Wire):
 
 
 class QueueEntry(Holder):
-    """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots."""
+    """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots. ``agents``:
+    where its containers are; empty while it waits."""
 
     allocation_id: str
+    agents: list[str]
     job_id: str
     pool: str
     username: str
@@ -191,8 +195,13 @@ async def get_cluster_overview(
     ]
     names = await _named(session, {row.task_id for row in live})
     jobs = await tasks.jobs_of(session, names.keys())
+    places = await agent_containers_repository.agents_of_live(session)
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
-    queue = [_entry(row, names[row.task_id], jobs[row.task_id]) for row in waiting_first if row.task_id in names]
+    queue = [
+        _entry(row, names[row.task_id], jobs[row.task_id], places.get(row.id, []))
+        for row in waiting_first
+        if row.task_id in names
+    ]
     pools = [await _pool(session, each) for each in settings.pools.values()]
     return ClusterOverview(now=clock.now(), pools=pools, agents=agents, queue=queue)
 
@@ -278,6 +287,7 @@ async def _named(session: ReadSession, task_ids: set[str]) -> dict[str, dict[str
     names: dict[str, dict[str, Any]] = {
         task_id: {
             "task_id": task_id,
+            "kind": TaskKind.TRIAL,
             "trial_id": trial.trial_id,
             "experiment_id": trial.experiment_id,
             "name": trial.experiment_name,
@@ -285,7 +295,13 @@ async def _named(session: ReadSession, task_ids: set[str]) -> dict[str, dict[str
         for task_id, trial in (await trial_rows.names_of_tasks(session, task_ids)).items()
     }
     for task_id, task in (await tasks.names(session, task_ids - names.keys())).items():
-        names[task_id] = {"task_id": task_id, "trial_id": None, "experiment_id": None, "name": task.description}
+        names[task_id] = {
+            "task_id": task_id,
+            "kind": task.kind,
+            "trial_id": None,
+            "experiment_id": None,
+            "name": task.description,
+        }
     return names
 
 
@@ -319,12 +335,13 @@ def _slot(row: AgentSlotRow, held: SlotHolder | None) -> OverviewSlot:
     )
 
 
-def _entry(row: AllocationRow, named: dict[str, Any], job_id: str) -> QueueEntry:
+def _entry(row: AllocationRow, named: dict[str, Any], job_id: str, agents: list[str]) -> QueueEntry:
     is_leaving = row.preempt_requested_at is not None
     return QueueEntry(
         allocation_id=row.id,
         **named,
         job_id=job_id,
+        agents=agents,
         pool=row.pool,
         username=row.owner,
         user_id=row.user_id,

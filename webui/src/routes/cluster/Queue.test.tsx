@@ -15,6 +15,8 @@ const ME = sessionOf().user.id;
 function waiting(jobId: string, change: Partial<QueueEntry> = {}): QueueEntry {
   return {
     taskId: `${jobId}.task`,
+    kind: "TRIAL",
+    agents: [],
     trialId: 1,
     experimentId: 7,
     name: jobId,
@@ -42,7 +44,7 @@ async function shown(entries: QueueEntry[]) {
     </SessionGate>,
   );
   await pass();
-  return { moves: () => master.of(MOVE).map(({ body }) => (body as { updates: unknown[] }).updates[0]) };
+  return { master, moves: () => master.of(MOVE).map(({ body }) => (body as { updates: unknown[] }).updates[0]) };
 }
 
 const handle = (name: string) => screen.getByRole("button", { name: `Move ${name}` });
@@ -104,6 +106,38 @@ describe("the queue", () => {
 
   it("lets nobody move running jobs or those of other users", async () => {
     await shown([waiting("mine"), waiting("runs", { state: "STATE_RUNNING" }), waiting("others", { userId: ME + 1 })]);
-    expect(screen.getAllByRole("button").map((each) => each.getAttribute("aria-label"))).toEqual(["Move mine"]);
+    expect(screen.getAllByRole("button", { name: /^Move/ }).map((each) => each.getAttribute("aria-label"))).toEqual([
+      "Move mine",
+    ]);
+  });
+
+  it("names the kind of a task, and where it runs", async () => {
+    await shown([
+      waiting("job", { trialId: null, experimentId: null, kind: "COMMAND", agents: ["a", "b"], waiting: "" }),
+      waiting("digits"),
+    ]);
+    expect(screen.getByRole("cell", { name: "command" })).toBeVisible();
+    expect(screen.getByRole("cell", { name: "a, b" })).toBeVisible();
+    expect(screen.getByRole("link", { name: "trial 1" })).toHaveAttribute("href", "/experiments/7/trials/1");
+  });
+
+  it.each([
+    ["a trial", {}, "Kill trial 1 of mine…", "POST /api/v1/trials/1/kill"],
+    ["a command", { trialId: null, experimentId: null }, "Kill mine…", "POST /api/v1/tasks/mine.task/kill"],
+  ])("kills %s after a question", async (_, change, name, line) => {
+    const { master } = await shown([waiting("mine", change)]);
+    master.answers[line] = {};
+    await user.click(screen.getByRole("button", { name }));
+    await user.click(screen.getByRole("button", { name: "Cancel" }));
+    await user.click(screen.getByRole("button", { name }));
+    expect(master.of(line)).toEqual([]);
+    await user.click(screen.getByRole("button", { name: "Kill" }));
+    await pass();
+    expect(master.of(line)).toHaveLength(1);
+  });
+
+  it("lets nobody kill tasks of other users", async () => {
+    await shown([waiting("others", { userId: ME + 1 })]);
+    expect(screen.queryByRole("button", { name: /^Kill/ })).toBeNull();
   });
 });

@@ -2,11 +2,14 @@ import { clsx } from "clsx";
 import { type KeyboardEvent, useState } from "react";
 import { Link } from "react-router";
 import { useSession } from "@/hooks/useSession";
+import { Button } from "@/components/base/Button";
+import { useSay } from "@/components/base/Toasts";
+import { Confirmation } from "@/components/Confirmation";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
-import { moveJob, type QueueEntry, type QueueMove } from "@/services/cluster";
+import { killTask, moveJob, type QueueEntry, type QueueMove } from "@/services/cluster";
 import { oneStep, toPlaceOf } from "./queueMoves";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -14,17 +17,33 @@ import styles from "./Queue.module.css";
 
 const STEPS: Record<string, -1 | 1> = { ArrowUp: -1, ArrowDown: 1 };
 
+const KINDS: Record<string, string> = {
+  COMMAND: "command",
+  CHECKPOINT_GC: "removal of checkpoints",
+  ENVIRONMENT: "environment",
+  SEARCH: "search",
+};
+
 /**
- * Tasks that hold slots or wait for them, in order, with the waiting reasons. Owners and admins can move waiting ones.
+ * Tasks of all kinds that run or wait for slots, in order, with the waiting reasons. Owners and admins can move waiting
+ * ones, and kill all.
  */
 export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
   const { user, payers } = useSession();
   const [dragged, setDragged] = useState<QueueEntry | null>(null);
   const { mutate: move } = useApiMutation({ mutationFn: moveJob, invalidates: [["cluster"]] });
+  const say = useSay();
+  const [killed, setKilled] = useState<QueueEntry | null>(null);
+  const { mutate: kill } = useApiMutation({
+    mutationFn: killTask,
+    onSuccess: (_, entry) => say({ text: `Killed ${titleOf(entry)}` }),
+    invalidates: [["cluster"]],
+  });
   const apply = (change: QueueMove | null) => {
     if (change) move(change);
   };
-  const isMovable = (entry: QueueEntry) => entry.state === "STATE_QUEUED" && (user.admin || user.id === entry.userId);
+  const isOwn = (entry: QueueEntry) => user.admin || user.id === entry.userId;
+  const isMovable = (entry: QueueEntry) => entry.state === "STATE_QUEUED" && isOwn(entry);
   const onKey = (event: KeyboardEvent, entry: QueueEntry) => {
     const step = STEPS[event.key];
     if (step === undefined) return;
@@ -32,10 +51,10 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
     apply(oneStep(entries, entry, step));
   };
   return (
-    <section className={layout.card} aria-label="Queue">
-      <h2>Queue</h2>
+    <section className={layout.card} aria-label="Tasks" id="tasks" tabIndex={-1} ref={reached}>
+      <h2>Tasks</h2>
       {entries.length === 0 ? (
-        <p className={typography.soft}>The queue is empty.</p>
+        <p className={typography.soft}>No task runs or waits.</p>
       ) : (
         <div className={layout.scrollX}>
           <table className={clsx(layout.table, layout.cardTable)}>
@@ -45,13 +64,16 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   <span className={typography.visuallyHidden}>Move</span>
                 </th>
                 <th>Experiment or task</th>
-                <th>Trial</th>
+                <th>Kind</th>
                 <th>State</th>
                 <th className={layout.numberCell}>Slots</th>
                 <th className={layout.numberCell}>Priority</th>
                 <th>User</th>
                 <th>Since</th>
-                <th>Waiting reason</th>
+                <th>Agents or waiting reason</th>
+                <th>
+                  <span className={typography.visuallyHidden}>Kill</span>
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -90,9 +112,13 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                       <Link to={`/experiments/${entry.experimentId}`}>{escapeControl(entry.name)}</Link>
                     )}
                   </td>
-                  <td data-label="Trial">
-                    {entry.trialId === null ? null : (
-                      <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>{entry.trialId}</Link>
+                  <td data-label="Kind">
+                    {entry.trialId === null ? (
+                      (KINDS[entry.kind] ?? entry.kind.toLowerCase())
+                    ) : (
+                      <Link to={`/experiments/${entry.experimentId}/trials/${entry.trialId}`}>
+                        trial {entry.trialId}
+                      </Link>
                     )}
                   </td>
                   <td data-label="State">
@@ -115,13 +141,46 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   <td data-label="Since">
                     <TimeText at={entry.since} />
                   </td>
-                  <td data-label="Waiting reason">{escapeControl(entry.waiting)}</td>
+                  <td data-label="Agents or waiting reason">
+                    {escapeControl(entry.waiting || entry.agents.join(", "))}
+                  </td>
+                  <td data-label="Kill">
+                    {isOwn(entry) && (
+                      <Button kind="danger" aria-label={`Kill ${titleOf(entry)}…`} onClick={() => setKilled(entry)}>
+                        Kill…
+                      </Button>
+                    )}
+                  </td>
                 </tr>
               ))}
             </tbody>
           </table>
         </div>
       )}
+      {killed && (
+        <Confirmation
+          open
+          onClose={() => setKilled(null)}
+          title={`Kill ${escapeControl(titleOf(killed))}?`}
+          action="Kill"
+          run={() => kill(killed)}
+        >
+          <p>
+            {killed.trialId === null
+              ? "Kill ends it at once, and what it has not saved is lost."
+              : "Kill ends the trial at once, without a checkpoint. Its work since the last checkpoint is lost."}
+          </p>
+        </Confirmation>
+      )}
     </section>
   );
+}
+
+function titleOf({ name, trialId }: QueueEntry): string {
+  return trialId === null ? name : `trial ${trialId} of ${name}`;
+}
+
+/** Moves to the tasks if the address names them. */
+function reached(section: HTMLElement | null): void {
+  if (window.location.hash === "#tasks") section?.focus();
 }
