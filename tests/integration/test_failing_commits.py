@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "calls every route that
 KEPT, TO_DELETE, TO_REMOVE = checkpoint_uuid(1), checkpoint_uuid(2), checkpoint_uuid(4)
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
+    "/detent/tasks/{task_id}/streams": "keeps its streams in memory",
     "/api/v1/runs/start": "reads only",
     "/api/v1/experiments/{experiment_id}/file": "reads only",
     "/detent/series": "reads only",
