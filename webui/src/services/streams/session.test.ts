@@ -49,6 +49,16 @@ describe("a session in a task", () => {
     expect(sockets[1]!.input).toBe("ls");
   });
 
+  it("connects again at once after a long connection, since a hidden page has slow timers", async () => {
+    const { sockets, bodies } = begin();
+    await settle();
+    sockets[0]!.taken(0);
+    vi.setSystemTime(Date.now() + 15_000);
+    sockets[0]!.cut();
+    await settle();
+    expect(bodies()).toHaveLength(2);
+  });
+
   it("waits for a master that restarts, and for its agents", async () => {
     const { sockets, master, states } = begin();
     await settle();
