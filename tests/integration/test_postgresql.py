@@ -69,7 +69,7 @@ def report(steps: int) -> dict[str, Any]:
 
 async def test_a_second_master_is_refused_and_the_first_one_is_named(lab: Cluster) -> None:
     with pytest.raises(DatabaseTaken, match=r"another master uses this database: det-master .* pid \d+ from 127.0.0.1"):
-        Lease(lab.master.settings.url).take()
+        Lease(lab.master.settings.url).acquire()
 
 
 async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
@@ -77,7 +77,7 @@ async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
 ) -> None:
     url = normalized(fresh_database(postgresql.url))
     former, following = Lease(url), Lease(url)
-    former.take()
+    former.acquire()
     holder = lease.find_holder
 
     def ends_before(connection: Connection) -> str | None:
@@ -87,13 +87,13 @@ async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
         return name
 
     monkeypatch.setattr(lease, "find_holder", ends_before)
-    following.take()
+    following.acquire()
     following.release()
 
 
 async def test_a_wrong_password_or_database_is_refused_at_once(postgresql: Server) -> None:
     with pytest.raises(DatabaseAway, match='database "nowhere" does not exist'):
-        Lease(f"postgresql://postgres@127.0.0.1:{postgresql.port}/nowhere").take(patience=60)
+        Lease(f"postgresql://postgres@127.0.0.1:{postgresql.port}/nowhere").acquire(patience=60)
 
 
 @pytest.mark.parametrize("statement", [LINE, FACT])
@@ -178,7 +178,7 @@ async def take_from_the_master(server: Server, url: str) -> Lease:
         await asyncio.to_thread(server.start)
         other = Lease(url)
         try:
-            other.take()
+            other.acquire()
         except DatabaseTaken:
             continue
         return other

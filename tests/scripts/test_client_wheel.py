@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-OF_THE_CLUSTER = {"config", "environments", "link", "local", "yaml_places.py"}
+OF_THE_CLUSTER = {"config", "environments", "link", "local", "streams", "yaml_places.py"}
 """Parts of ``determined`` that only a machine with the whole product needs."""
 
 

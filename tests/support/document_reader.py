@@ -44,11 +44,11 @@ def renumber(text: str, experiments: int, trials: int) -> str:
     """Adds the counts to the ids of experiments and trials, so that several pages can share a cluster.
 
     With 4 and 9, ``det experiment wait 1`` becomes ``det experiment wait 5``, and ``det trial logs 1 --tail 50``
-    becomes ``det trial logs 10 --tail 50``.
+    becomes ``det trial logs 10 --tail 50``. Flags without a value may stand before the id.
     """
     offsets = {"experiment": experiments, "trial": trials}
     return re.sub(
-        r"\b(experiment|trial)(-| [a-z-]+ | )(\d+)\b",
+        r"\b(experiment|trial)(-| [a-z-]+ (?:-[a-z]+ )*| )(\d+)\b",
         lambda match: f"{match[1]}{match[2]}{int(match[3]) + offsets[match[1]]}",
         text,
     )
