@@ -13,6 +13,9 @@ if (typeof window !== "undefined") {
       matches: false,
       addEventListener: () => undefined,
       removeEventListener: () => undefined,
+      // The older names, which terminals call.
+      addListener: () => undefined,
+      removeListener: () => undefined,
     }) as unknown as MediaQueryList;
   // Elements have no size in jsdom, but virtual lists need one.
   Object.defineProperties(HTMLElement.prototype, {

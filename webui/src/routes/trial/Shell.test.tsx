@@ -28,7 +28,6 @@ const says = (text: string) => vi.waitFor(() => expect(screen.getByText(text)).t
 
 describe("a shell of a trial", () => {
   beforeEach(() => {
-    vi.stubGlobal("matchMedia", () => ({ matches: false, addListener: () => {}, removeListener: () => {} }));
     vi.stubGlobal(
       "ResizeObserver",
       class {
