@@ -65,7 +65,9 @@ def test_run_follows_the_experiment_and_returns_what_that_returns(
     det: Det, folder: Path, contexts: list[bytes], monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     followed: list[int] = []
-    monkeypatch.setattr(follow, "follow", lambda _session, experiment_id, _published: followed.append(experiment_id) or code)
+    monkeypatch.setattr(
+        follow, "follow", lambda _session, experiment_id, _published: followed.append(experiment_id) or code
+    )
     assert det("run", "--", "true").code == code
     assert followed == [7]
 

@@ -257,9 +257,13 @@ async def test_a_task_that_does_not_run_and_a_rank_that_is_not_there_are_named(c
         assert (await cluster.post("/detent/tasks/nope/streams", {"argv": ["x"]})).status_code == 404
         await cluster.create(CONFIG)
         waiting = (await cluster.get("/api/v1/experiments/2/trials"))["trials"][0]["taskId"]
-        refused = await cluster.post(f"/detent/tasks/{waiting}/streams", {"argv": ["x"]})
-        assert refused.status_code == 409
-        assert "waits for slots" in refused.json()["error"]["error"]
+
+        async def is_waiting() -> bool:
+            refused = await cluster.post(f"/detent/tasks/{waiting}/streams", {"argv": ["x"]})
+            assert refused.status_code == 409
+            return "waits for slots" in refused.json()["error"]["error"]
+
+        await eventually(is_waiting)  # once the loop has requested them
     refused = await cluster.post(task.path, {"argv": ["x"]})
     assert (refused.status_code, refused.json()["error"]["error"]) == (
         409,

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -13,8 +13,8 @@ from websockets.exceptions import WebSocketException
 from determined.client.certificates import Trust
 from determined.link.messages import Execution, OpenStream
 from determined.link.run_folder import RunFolder
-from determined.streams.link_socket import NORMAL, LinkSocket
-from determined.streams.records import MAX_RECORD_BYTES, SUBPROTOCOL, StreamBroken
+from determined.streams.link_socket import LinkSocket, address_of
+from determined.streams.records import MAX_RECORD_BYTES, NORMAL, SUBPROTOCOL, StreamBroken
 from determined.streams.windowed import Cut
 from determined_agent.master_link.http import tls
 from determined_agent.streams.program import NotEntered, Program, TaskEntry
@@ -131,7 +131,7 @@ class Sessions:
     async def _connect(self, message: OpenStream, session: Session | None, code: int, reason: str) -> None:
         try:
             async with connect(
-                self._url(message.stream_id),
+                address_of(self._master.url, message.stream_id),
                 additional_headers={"Authorization": f"Bearer {self._master.token}"},
                 subprotocols=[SUBPROTOCOL, message.key],  # type: ignore[list-item]  # plain text
                 open_timeout=CONNECT_SECONDS,
@@ -147,11 +147,6 @@ class Sessions:
         except (OSError, WebSocketException, TimeoutError) as problem:
             # The session waits for another connection, which the client asks for.
             logger.warning("a stream could not be connected: %s", problem)
-
-    def _url(self, stream_id: str) -> str:
-        scheme, place, path, _, _ = urlsplit(self._master.url)
-        path = f"{path.rstrip('/')}/detent/streams/{stream_id}"
-        return urlunsplit(("wss" if scheme == "https" else "ws", place, path, "", ""))
 
 
 async def _serve(session: Session, link: ClientConnection) -> tuple[int, str]:

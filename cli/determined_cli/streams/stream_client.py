@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake
@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidHandshake
 from determined.client import certificates
 from determined.client.session import Session
 from determined.errors import ApiError, DeterminedError, MasterUnreachable
-from determined.streams.link_socket import LinkSocket
+from determined.streams.link_socket import LinkSocket, address_of
 from determined.streams.records import MAX_RECORD_BYTES, SUBPROTOCOL
 from determined.streams.windowed import Cut, WindowedStream
 
@@ -46,14 +46,16 @@ class StreamClient:
         self._body = body
         self._on_cut = on_cut
         self._session_id = ""
-        self._is_closing = False
 
     async def run(self) -> None:
-        """Connects until ``close``. Raises DeterminedError if the session cannot be opened or continued."""
+        """Connects until the session has ended; cancelled, it ends the session.
+
+        Raises DeterminedError if the session cannot be opened or continued.
+        """
         lost_at: float | None = None
         wait = _FIRST_WAIT
         try:
-            while not self._is_closing:
+            while True:
                 try:
                     if await self._connect():
                         return
@@ -72,26 +74,20 @@ class StreamClient:
         finally:
             await self.stream.close()
 
-    async def close(self) -> None:
-        """Ends the session, and with it its program."""
-        self._is_closing = True
-        await self.stream.close()
-
     async def _connect(self) -> bool:
         """Uses one connection. Returns True if the session has ended, False if the connection was cut."""
         body = {**self._body, "sessionId": self._session_id}
         answer = await asyncio.to_thread(self._session.post, self._path, body)
         self._session_id = str(answer["sessionId"])
-        url, security = _address(self._session.master, str(answer["streamId"]))
         async with connect(
-            url,
+            address_of(self._session.master, str(answer["streamId"])),
             subprotocols=[SUBPROTOCOL, str(answer["key"])],  # type: ignore[list-item]  # plain text
             open_timeout=CONNECT_SECONDS,
             close_timeout=1,
             max_size=MAX_RECORD_BYTES,
             compression=None,
             proxy=None,
-            **security,
+            **_security(self._session.master),
         ) as link:
             try:
                 await self.stream.attach(LinkSocket(link))
@@ -102,15 +98,12 @@ class StreamClient:
         return True
 
 
-def _address(master: str, stream_id: str) -> tuple[str, dict[str, Any]]:
-    """Returns the address of a stream, and what a websocket needs for TLS."""
-    scheme, place, path, _, _ = urlsplit(master if "://" in master else f"http://{master}")
-    path = f"{path.rstrip('/')}/detent/streams/{stream_id}"
-    if scheme != "https":
-        return urlunsplit(("ws", place, path, "", "")), {}
+def _security(master: str) -> dict[str, Any]:
+    """Returns what a websocket needs for TLS; nothing without it."""
+    if not master.startswith("https:"):
+        return {}
     trust = certificates.trust_of(master)
-    security = {"ssl": certificates.context(trust), "server_hostname": trust.name or urlsplit(master).hostname}
-    return urlunsplit(("wss", place, path, "", "")), security
+    return {"ssl": certificates.context(trust), "server_hostname": trust.name or urlsplit(master).hostname}
 
 
 def _unreachable(problem: Exception) -> Exception:

@@ -1,14 +1,23 @@
 """A websocket as a stream uses it."""
 
+from urllib.parse import urlsplit, urlunsplit
+
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from determined.streams.records import StreamBroken
+from determined.streams.records import StreamBroken, is_final
 from determined.streams.windowed import Cut
 
-NORMAL = 1000
-FIRST_OWN, LAST_OWN = 4000, 4999
-"""Close codes of this protocol: with one of them the reason says why the stream cannot go on."""
+
+def address_of(master: str, stream_id: str) -> str:
+    """Returns the address of a stream at a master.
+
+    >>> address_of("https://master/base", "a1")
+    'wss://master/base/detent/streams/a1'
+    """
+    scheme, place, path, _, _ = urlsplit(master if "://" in master else f"http://{master}")
+    path = f"{path.rstrip('/')}/detent/streams/{stream_id}"
+    return urlunsplit(("wss" if scheme == "https" else "ws", place, path, "", ""))
 
 
 class LinkSocket:
@@ -37,5 +46,4 @@ def _cut(closed: ConnectionClosed) -> Cut:
     received = closed.rcvd
     if received is None:
         return Cut("the connection was lost")
-    is_refused = FIRST_OWN <= received.code <= LAST_OWN
-    return Cut(received.reason, is_final=is_refused or received.code == NORMAL)
+    return Cut(received.reason, is_final=is_final(received.code))

@@ -15,6 +15,10 @@ MAX_CONTENT_BYTES = 64 << 10
 MAX_RECORD_BYTES = MAX_CONTENT_BYTES + 1
 SUBPROTOCOL = "detent.stream.v1"
 """Subprotocol of the websocket; the second one that a side offers is its key."""
+NORMAL = 1000
+"""Close code of a side that has ended the stream by intention."""
+FIRST_OWN, LAST_OWN = 4000, 4999
+"""Close codes of this protocol: with one of them the reason says why the stream cannot go on."""
 _OFFSET = struct.Struct(">BQ")
 
 
@@ -58,6 +62,11 @@ class Record(NamedTuple):
         if not isinstance(value, dict):
             raise StreamBroken(f"a record {self.kind.name} has no JSON object")
         return value
+
+
+def is_final(code: int) -> bool:
+    """Returns True if a connection with this close code is not to be replaced by another one."""
+    return code == NORMAL or FIRST_OWN <= code <= LAST_OWN
 
 
 def record_of(kind: Kind, value: dict[str, Any]) -> Record:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from starlette.websockets import WebSocket
 
-from determined.streams.records import SUBPROTOCOL
+from determined.streams.records import NORMAL, SUBPROTOCOL
 from determined_master.auth.authentication import Authenticator, bearer
 from determined_master.notifications import SESSIONS, Notifications
 from determined_master.streams.broker import NobodyCame, Stream, StreamBroker
-from determined_master.streams.relay import GOING_AWAY, NORMAL, close, relay
+from determined_master.streams.relay import GOING_AWAY, close, relay
 
 PATH = "/detent/streams/{stream_id}"
 MAX_KEY_CHARACTERS = 64

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.errors import Conflict, MasterUnreachable, TooManyRequests
 from determined.link.messages import Execution, OpenStream
@@ -102,7 +102,7 @@ class StreamBroker:
         asyncio.get_running_loop().call_later(MEETING_SECONDS, self._expire, stream)
         try:
             await link.socket.send_text(message.model_dump_json())
-        except RuntimeError as error:
+        except (RuntimeError, WebSocketDisconnect) as error:
             self._forget(stream)
             raise Conflict(f"agent {target.agent_id} has just disconnected; try again") from error
         return stream, message.session_id

@@ -5,11 +5,8 @@ import contextlib
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from determined.streams.records import MAX_RECORD_BYTES
+from determined.streams.records import MAX_RECORD_BYTES, is_final
 
-NORMAL = 1000
-FIRST_OWN, LAST_OWN = 4000, 4999
-"""Codes with which an agent says in the reason why a stream cannot go on."""
 GOING_AWAY = 1012
 """The other end of the stream is gone; its session may be continued by another stream."""
 TOO_LARGE = 1009
@@ -37,8 +34,7 @@ async def _carry(source: WebSocket, target: WebSocket) -> tuple[int, str]:
         try:
             message = await source.receive_bytes()
         except WebSocketDisconnect as end:
-            is_meant = end.code == NORMAL or FIRST_OWN <= end.code <= LAST_OWN
-            return (end.code, end.reason or "") if is_meant else (GOING_AWAY, "")
+            return (end.code, end.reason or "") if is_final(end.code) else (GOING_AWAY, "")
         except (KeyError, RuntimeError):
             return GOING_AWAY, ""
         if len(message) > MAX_RECORD_BYTES:
