@@ -22,9 +22,12 @@ from determined_agent.drivers.driver import ContainerLaunch, Driver, ProcessOpti
 from determined_agent.drivers.engine import Engine
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.environments.harness_copy import keep_shim
+from determined_agent.hooks.identity import hand_over_folder
 from determined_agent.streams.container_entry import ContainerEntry
 from determined_agent.streams.process_entry import ProcessEntry
 from determined_agent.streams.program import NotEntered, Program, TaskEntry
+from determined_agent.task_process.identity import Identity
+from determined_agent.task_process.namespaces import Mount
 from determined_launch import process_table
 
 LABELS = {"detent.agent": "entry"}
@@ -129,6 +132,40 @@ async def test_a_program_has_the_tasks_environment_folder_and_user_and_its_own_o
     folder = str(task.launch.workdir)
     assert out.decode().splitlines() == [f"yes {from_task}".strip(), folder, str(os.geteuid())]
     assert (err, status) == (b"bad\n", {"code": 3})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs tasks as other users")
+@pytest.mark.parametrize("terminal", [None, (24, 80)], ids=["pipes", "terminal"])
+async def test_a_program_beside_a_task_of_a_linked_user_is_that_users(
+    tmp_path_factory: pytest.TempPathFactory, terminal: tuple[int, int] | None
+):
+    driver, launch = ProcessDriver(ProcessOptions(pids=True)), make_launch(tmp_path_factory.mktemp("ann"), "")
+    ann, run = Identity(54001, 54001, (54001,), "ann", "ann"), Path("/run/determined")
+    script = "ulimit -n 77; echo ready; exec sleep 1000"
+    launch = replace(
+        launch,
+        argv=("bash", "-c", script),
+        identity=ann,
+        mounts=(Mount(str(launch.folder.run), str(run)),),
+        workdir=run / "workdir",
+    )
+    hand_over_folder(launch.folder, ann, is_container=False)
+    await driver.start(launch)
+    try:
+        await eventually(lambda: text_of(launch.folder))
+        show = "id -u; pwd; ulimit -n; grep NoNewPrivs /proc/self/status; ! test -t 0 || : > $(tty); echo $?"
+        kind = "xterm" if terminal else ""
+        execution = Execution(argv=["sh", "-c", show], terminal=terminal, terminal_type=kind)
+        out, err, status = await output_of(await ProcessEntry().execute(launch.folder, execution))
+    finally:
+        driver.stop(launch.folder)
+        await driver.wait(launch.folder)
+    words = out.decode().split()
+    assert (words, err, status) == (
+        ["54001", "/run/determined/workdir", "77", "NoNewPrivs:", "1", "0"],
+        b"",
+        {"code": 0},
+    )
 
 
 async def test_a_program_reads_its_input_to_the_end(name: str, tmp_path: Path):

@@ -46,7 +46,8 @@ class ProcessEntry:
             if execution.terminal is None:
                 program = await _with_pipes(argv, (order_out, status_in), status_out)
             else:
-                program = await _with_terminal(argv, (order_out, status_in), status_out, execution.terminal)
+                owner = order["identity"]
+                program = await _with_terminal(argv, (order_out, status_in), status_out, execution.terminal, owner)
             for descriptor in opened:
                 os.close(descriptor)
             opened.clear()
@@ -247,11 +248,19 @@ async def _with_pipes(argv: tuple[str, ...], passed: tuple[int, int], status: in
     return _Piped(process, status)
 
 
-async def _with_terminal(argv: tuple[str, ...], passed: tuple[int, int], status: int, size: tuple[int, int]) -> Program:
+async def _with_terminal(
+    argv: tuple[str, ...],
+    passed: tuple[int, int],
+    status: int,
+    size: tuple[int, int],
+    owner: dict[str, Any] | None,
+) -> Program:
     ours, theirs = os.openpty()
     try:
         _set_size(ours, *size)
         os.set_blocking(ours, False)
+        if owner is not None:
+            os.fchown(theirs, owner["uid"], owner["gid"])
         process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=theirs,

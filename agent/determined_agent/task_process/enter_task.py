@@ -30,6 +30,8 @@ NAMESPACES = ("user", "mnt", "ipc", "uts", "net", "cgroup")
 PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that this process passes on to the program."""
 _PATIENCE_SECONDS = 2.0
+_NAME_WIDTH = 26
+"""Columns of the name in ``/proc/PID/limits``."""
 
 
 def main(order_pipe: int, status_pipe: int) -> int:
@@ -72,7 +74,7 @@ def _fork(order: Mapping[str, Any], problem: int, *, has_terminal: bool) -> int:
     found = process_table.find(target)
     if found is None or found.started != order["started"]:
         raise ProcessLookupError(3, "it has just ended")
-    limits = {number: resource.prlimit(target, number) for number in _limits()}
+    limits = _limits_of(target)
     processors = os.sched_getaffinity(target)
     # A user namespace comes first, and only the program enters one.
     if pids is not None and "user" not in spaces:
@@ -123,8 +125,17 @@ def _execute(order: Mapping[str, Any], limits: Mapping[int, tuple[int, int]], pr
         raise OSError(f"cannot run {argv[0]!r} in the task: {error.strerror}") from error
 
 
-def _limits() -> set[int]:
-    return {value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
+def _limits_of(target: int) -> dict[int, tuple[int, int]]:
+    """Returns the soft and the hard limits of a process, by number. By its file, since ``prlimit`` of a process of
+    another user needs a capability that root may lack."""
+    with open(f"/proc/{target}/limits", encoding="ascii") as file:
+        lines = file.read().splitlines()[1:]  # one for each limit, in the order of their numbers
+    pairs = (line[_NAME_WIDTH:].split()[:2] for line in lines)
+    return {number: (_limit(soft), _limit(hard)) for number, (soft, hard) in enumerate(pairs)}
+
+
+def _limit(text: str) -> int:
+    return resource.RLIM_INFINITY if text == "unlimited" else int(text)
 
 
 def _shell(environment: Mapping[str, str], shells: list[str]) -> str:
