@@ -40,15 +40,16 @@ class StreamEndpoint:
         stream, side = admitted
         await socket.accept(SUBPROTOCOL)
         try:
-            other = await self.broker.meet(stream, side, socket)
+            if side == "agent":
+                await self.broker.meet_client(stream, socket)
+                await stream.over.wait()
+                return
+            agent = await self.broker.meet_agent(stream)
         except NobodyCame as error:
             await close(socket, GOING_AWAY, error.message)
             return
-        if side == "agent":
-            await stream.over.wait()
-            return
         try:
-            await self._relay(stream, socket, other)
+            await self._relay(stream, socket, agent)
         finally:
             self.broker.end(stream)
 

@@ -37,8 +37,8 @@ class Stream:
     keys: dict[Side, str]
     is_signed_in: Callable[[], Awaitable[bool]]
     """Returns False once the sign-in with which it was opened has ended."""
-    sockets: dict[Side, WebSocket] = field(default_factory=dict)
-    both: asyncio.Event = field(default_factory=asyncio.Event)
+    has_client: asyncio.Event = field(default_factory=asyncio.Event)
+    agent: asyncio.Future[WebSocket] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -118,18 +118,25 @@ class StreamBroker:
                 return stream, side
         return None
 
-    async def meet(self, stream: Stream, side: Side, socket: WebSocket) -> WebSocket:
-        """Waits for the other side, and returns its socket. Raises NobodyCame."""
-        stream.sockets[side] = socket
-        if len(stream.sockets) == 2:  # both sides
-            stream.both.set()
+    async def meet_client(self, stream: Stream, socket: WebSocket) -> None:
+        """Brings the agent's side; waits for the client's. Raises NobodyCame."""
+        stream.agent.set_result(socket)
+        await self._meet(stream)
+
+    async def meet_agent(self, stream: Stream) -> WebSocket:
+        """Brings the client's side; waits for the agent's, and returns its socket. Raises NobodyCame."""
+        stream.keys.pop("client", None)
+        stream.has_client.set()
+        return await self._meet(stream)
+
+    async def _meet(self, stream: Stream) -> WebSocket:
         try:
             async with asyncio.timeout(MEETING_SECONDS):
-                await stream.both.wait()
+                await stream.has_client.wait()
+                return await asyncio.shield(stream.agent)
         except TimeoutError:
             self.end(stream)
-            raise NobodyCame from None
-        return stream.sockets["agent" if side == "client" else "client"]
+            raise NobodyCame("the agent did not connect the stream in time") from None
 
     def end(self, stream: Stream) -> None:
         """Notes that a stream has ended; idempotent."""
@@ -137,7 +144,7 @@ class StreamBroker:
         self._forget(stream)
 
     def _expire(self, stream: Stream) -> None:
-        if not stream.both.is_set():
+        if not (stream.has_client.is_set() and stream.agent.done()):
             self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
