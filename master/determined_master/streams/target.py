@@ -19,6 +19,7 @@ class Target(NamedTuple):
 
     container_id: str
     agent_id: str
+    task_id: str = ""
 
 
 async def find(session: ReadSession, authorization: Authorization, user: Principal, task_id: str, rank: int) -> Target:
@@ -43,7 +44,7 @@ async def find(session: ReadSession, authorization: Authorization, user: Princip
     if container.state is not ContainerState.RUNNING:
         state = container.state.value.lower()
         raise Conflict(f"the container of rank {rank} of task {task_id} does not run yet or any more: {state}")
-    return Target(container.id, container.agent_id)
+    return Target(container.id, container.agent_id, task_id)
 
 
 def container_of(containers: Sequence[MeetingContainer], rank: int) -> MeetingContainer | None:
