@@ -15,6 +15,7 @@ from determined_master.allocations.service import Allocations
 from determined_master.api.queries.model_def import ModelDefs
 from determined_master.auth.authentication import Authenticator, bearer
 from determined_master.auth.principal import Principal
+from determined_master.auth.secrets import Secrets
 from determined_master.clock import Clock
 from determined_master.cluster.identity import Identity
 from determined_master.commands.service import Commands
@@ -94,6 +95,7 @@ RendezvousDep = Annotated[RendezvousWait, Depends(_one_of(lambda services: servi
 RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.registry))]
 QueueUpdatesDep = Annotated[QueueUpdates, Depends(_one_of(lambda services: services.queue_updates))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
+SecretsDep = Annotated[Secrets, Depends(_one_of(lambda services: services.secrets))]
 StreamsDep = Annotated[StreamBroker, Depends(_one_of(lambda services: services.streams))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
 TaskSearchDep = Annotated[TaskSearch, Depends(_one_of(lambda services: services.task_search))]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.errors import DeterminedError
+from determined.link.messages import SshAccess
 from determined.streams.records import MAX_CONTENT_BYTES, NORMAL, Kind, Record, StreamBroken, is_final
 from determined.streams.windowed import Cut, WindowedStream
 from determined_master.streams.broker import Stream, StreamBroker
@@ -69,15 +70,16 @@ class TaskConnection:
         user: str,
         *,
         is_signed_in: Callable[[], Awaitable[bool]],
-        port: int,
+        port: int = 0,
+        ssh: SshAccess | None = None,
     ) -> "TaskConnection":
-        """Opens a connection to a port of a task. Whether the port takes it is known by the first ``read``.
+        """Opens a connection to a port of a task, or to its SSH. Whether it is taken is known by the first ``read``.
 
         Args: as those of :meth:`StreamBroker.open`; who calls it asks ``is_signed_in`` while the connection is open.
 
         Raises Conflict and TooManyRequests as that does, and NobodyCame if the agent does not connect.
         """
-        stream, _ = await broker.open(target, user, is_signed_in=is_signed_in, port=port)
+        stream, _ = await broker.open(target, user, is_signed_in=is_signed_in, port=port, ssh=ssh)
         try:
             agent = await broker.meet_agent(stream)
         except BaseException:
