@@ -1,5 +1,7 @@
 """``det ssh-config``: writes what OpenSSH needs to enter tasks, and removes it."""
 
+import os
+import pwd
 import shlex
 import sys
 from argparse import Namespace
@@ -8,6 +10,7 @@ from pathlib import Path
 from determined.errors import BadRequest
 from determined_cli import connection
 from determined_cli.ssh import files, proxy
+from determined_cli.terminal.messages import say
 
 _TEMPLATE = """\
 # Written by `det ssh-config`, which writes all of it anew. `det ssh-config --remove` removes it.
@@ -52,6 +55,8 @@ def run(args: Namespace) -> int | None:
         )
     )
     print(f"ssh, scp, rsync and editors enter tasks of {session.master} now: ssh det-trial-ID, ssh det-task-ID")
+    if place.home != Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh":
+        say(f"det: HOME is not the folder in which ssh looks; use `ssh -F {place.home / 'config'}`")
     return None
 
 

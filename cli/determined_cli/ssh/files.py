@@ -12,7 +12,6 @@ from determined.errors import BadRequest
 from determined_launch.atomic_file import write_atomic
 
 FOLDER = "detent"
-INCLUDE = f"Include {FOLDER}/config"
 _MARK = "# by `det ssh-config`; removed by `det ssh-config --remove`"
 MAX_KNOWN_HOSTS = 1000
 MAX_CONFIG_BYTES = 4 << 20
@@ -22,13 +21,14 @@ class SshFiles:
     """The files below one ``.ssh`` folder. They are readable by their owner only."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
+        self.home = home
         self._users = home / "config"
         self._folder = home / FOLDER
         self.config = self._folder / "config"
         self.key = self._folder / "id_ed25519"
         self.known_hosts = self._folder / "known_hosts"
         self._lock = self._folder / "lock"
+        self._include = f'Include "{self.config}"'
 
     @property
     def public_key(self) -> str:
@@ -56,19 +56,19 @@ class SshFiles:
         with self._locked():
             write_atomic(self.config, config)
             text = self._users_config()
-            if INCLUDE in text.splitlines():
+            if self._include in text.splitlines():
                 return
             # At the top, because a line below a Host belongs to that host.
-            self._write_users_config(f"{_MARK}\n{INCLUDE}\n\n{text}" if text else f"{_MARK}\n{INCLUDE}\n")
+            self._write_users_config(f"{_MARK}\n{self._include}\n\n{text}" if text else f"{_MARK}\n{self._include}\n")
 
     def remove(self) -> None:
         """Removes our files and our lines in the user's configuration. Idempotent."""
         text = self._users_config()
         lines = text.splitlines(keepends=True)
-        kept = [line for line in lines if line.strip() not in (INCLUDE, _MARK)]
+        kept = [line for line in lines if line.strip() not in (self._include, _MARK)]
         if len(kept) != len(lines):
             rest = "".join(kept)
-            was_first = lines[0].strip() in (INCLUDE, _MARK)
+            was_first = lines[0].strip() in (self._include, _MARK)
             self._write_users_config(rest.removeprefix("\n") if was_first else rest)
         for path in (self.config, self.key, self.key.with_suffix(".pub"), self.known_hosts, self._lock):
             path.unlink(missing_ok=True)
@@ -90,7 +90,7 @@ class SshFiles:
                 write_atomic(self.known_hosts, "".join(f"{each}\n" for each in (*kept, line)))
 
     def _make_folder(self) -> None:
-        for folder in (self._home, self._folder):
+        for folder in (self.home, self._folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _users_config(self) -> str:
@@ -101,7 +101,9 @@ class SshFiles:
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError:
-            raise BadRequest(f"{self._users} is not in UTF-8; add or remove its line `{INCLUDE}` yourself") from None
+            raise BadRequest(
+                f"{self._users} is not in UTF-8; add or remove its line `{self._include}` yourself"
+            ) from None
 
     def _write_users_config(self, text: str) -> None:
         # A link to a file elsewhere stays a link.

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -71,9 +72,15 @@ async def _pass_on(session: Session, task_id: str, body: dict[str, Any], files: 
     )
     running = asyncio.create_task(client.run())
     output = asyncio.create_task(_print_output(client))
+    ended = asyncio.Event()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # ssh ends it so; what it began then ends at once
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    leaving = asyncio.create_task(ended.wait())
     threading.Thread(target=_read_input, args=(client, asyncio.get_running_loop()), daemon=True).start()
     try:
-        await asyncio.wait({running, output}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, output, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if leaving.done():
+            return FAILED
         if running.done():
             await running  # raises why
         problem = await output
@@ -81,9 +88,9 @@ async def _pass_on(session: Session, task_id: str, body: dict[str, Any], files: 
             async with asyncio.timeout(1):  # the agent closes once it knows that the end has come
                 await running
     finally:
-        for task in (running, output):
+        for task in (running, output, leaving):
             task.cancel()
-        await asyncio.gather(running, output, return_exceptions=True)
+        await asyncio.gather(running, output, leaving, return_exceptions=True)
     if problem:
         say(f"det: {problem}")
         return FAILED

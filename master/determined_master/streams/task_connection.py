@@ -60,6 +60,8 @@ class TaskConnection:
         self._windowed = WindowedStream()
         self._failure = ""
         self._is_at_end = False
+        self.admitted = asyncio.Event()
+        """Set, for SSH, once its client has shown a key that is let in."""
         self._running = asyncio.create_task(self._run(), name=f"connection into a task {stream.id}")
 
     @classmethod
@@ -96,6 +98,8 @@ class TaskConnection:
                 raise ConnectionFailed(self._failure or "the connection into the task was lost") from None
             if record.kind is Kind.OUTPUT and record.content:
                 return record.content
+            if record.kind is Kind.ADMITTED:
+                self.admitted.set()
             if record.kind is Kind.STATUS and "error" in record.value:
                 self._is_at_end = True
                 self._failure = str(record.value["error"])

@@ -5,7 +5,7 @@ import contextlib
 import re
 import signal
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import asyncssh
@@ -58,6 +58,10 @@ class _JoinedChannel:
         self._gone = asyncio.Event()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ends the program or the connection; ``play`` returns when nothing is left of it."""
         self._gone.set()
         self._has_room.set()
 
@@ -119,9 +123,9 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
     """A session: a command, a shell or the SFTP server of the task."""
 
     def __init__(
-        self, execute: Callable[[Execution], Awaitable[Program]], start: Callable[[Coroutine[Any, Any, None]], None]
+        self, execute: Callable[[Execution], Awaitable[Program]], start: "Callable[[ProgramChannel], None]"
     ) -> None:
-        """``execute``: runs a program beside the task; ``start``: runs a coroutine until the connection ends."""
+        """``execute``: runs a program beside the task; ``start``: runs ``play`` of a channel."""
         super().__init__()
         self._execute, self._start = execute, start
         self._server_channel: asyncssh.SSHServerChannel[bytes] | None = None
@@ -149,7 +153,7 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
         return subsystem == "sftp"
 
     def session_started(self) -> None:
-        self._start(self._play())
+        self._start(self)
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
         rows, columns = _cells(height, width)
@@ -163,7 +167,8 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
         self._put(record_of(Kind.SIGNAL, {"signal": int(signal.SIGINT)}))
         return True
 
-    async def _play(self) -> None:
+    async def play(self) -> None:
+        """Runs the program until it or the channel has ended."""
         channel = self._server_channel
         assert channel is not None
         try:
@@ -188,23 +193,19 @@ class PortChannel(_JoinedChannel, asyncssh.SSHTCPSession[bytes]):
     def __init__(self, program: Program) -> None:
         super().__init__()
         self._program = program
-        self._started = asyncio.Event()
+        self._has_room.clear()  # until the channel is open
 
     def connection_made(self, chan: "asyncssh.SSHTCPChannel[bytes]") -> None:
         self._channel = chan
 
     def session_started(self) -> None:
-        self._started.set()
+        self._has_room.set()
 
     async def play(self) -> None:
-        """Passes bytes on until one side has ended. Cancelled, it ends the connection to the port."""
-        try:
-            await self._started.wait()
-            await self._join(self._program)
-        finally:
-            await self._program.close()
-            if self._channel is not None:
-                self._channel.close()
+        """Passes bytes on until one side has ended."""
+        await self._join(self._program)
+        if self._channel is not None:
+            self._channel.close()
 
 
 def _finish(channel: "asyncssh.SSHServerChannel[bytes]", status: dict[str, Any]) -> None:

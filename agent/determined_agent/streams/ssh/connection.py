@@ -26,13 +26,15 @@ asyncssh.set_log_level(logging.WARNING)  # it writes several lines for each conn
 
 LOGIN_SECONDS = 20.0
 """From the first byte until a key is shown that is let in."""
+KEEPALIVE_SECONDS = 30
 MAX_OFFERED_KEYS = 20
 """Of one connection; a check of one that is not let in is a comparison."""
 MAX_LOGIN_BYTES = 256 << 10
 """From a client that has not shown a key that is let in."""
 MAX_CHANNELS = 64
 """Open at once in one connection; a browser behind `ssh -L` opens many."""
-CLOSE_SECONDS = 5.0
+CLOSE_SECONDS = 15.0
+"""Time for programs to end; a task that does not let go of one is left behind."""
 # Without Diffie-Hellman over large primes: a client that nobody knows could make the agent compute for long.
 KEY_EXCHANGES = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1", "")
@@ -129,6 +131,8 @@ class SshConnection:
                 gss_host=None,
                 login_timeout=LOGIN_SECONDS,
                 kex_algs=KEY_EXCHANGES,
+                # A client that is gone is noticed.
+                keepalive_interval=KEEPALIVE_SECONDS,
                 # Before a key is shown, nothing is unpacked.
                 compression_algs=None,
                 allow_scp=False,
@@ -154,7 +158,7 @@ class _Server(asyncssh.SSHServer):
         self._admitted_keys = {asyncssh.import_public_key(key).public_data for key in access.public_keys}
         self._offered = 0
         self._connection: asyncssh.SSHServerConnection | None = None
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], ProgramChannel | PortChannel] = {}
         self._opening = 0
         self._is_closed = False
         self.is_admitted = False
@@ -196,19 +200,24 @@ class _Server(asyncssh.SSHServer):
     async def close(self) -> None:
         """Ends all channels, and waits for the end of their programs."""
         self._is_closed = True
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        running = set(self._running)
+        for channel in self._running.values():
+            channel.end()
+        if running:
+            # Not canceled while it ends its program, of which something would be left.
+            _, left = await asyncio.wait(running, timeout=CLOSE_SECONDS)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     async def _connect(self, port: int) -> PortChannel:
         self._opening += 1
         try:
             program = await self._entry.connect(self._folder, port)
             channel = PortChannel(program)
+            self._start(channel)
             if self._is_closed:
-                await program.close()
-            else:
-                self._start(channel.play())
+                channel.end()
             return channel
         except NotEntered as problem:
             raise asyncssh.ChannelOpenError(OPEN_CONNECT_FAILED, problem.message) from problem
@@ -221,10 +230,10 @@ class _Server(asyncssh.SSHServer):
                 OPEN_RESOURCE_SHORTAGE, f"at most {MAX_CHANNELS} channels in one connection"
             )
 
-    def _start(self, play: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(play)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+    def _start(self, channel: ProgramChannel | PortChannel) -> None:
+        task = asyncio.create_task(channel.play())
+        self._running[task] = channel
+        task.add_done_callback(self._running.pop)
 
 
 async def serve_ssh(entry: TaskEntry, folder: RunFolder, access: SshAccess) -> Program:
