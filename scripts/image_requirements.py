@@ -9,7 +9,7 @@ from pathlib import Path
 
 EXTRAS = ("pytorch", "tasks")
 OBJECT_STORES = ("s3fs", "gcsfs", "adlfs")
-PROGRAMS = {"master": "detent-cluster[postgres,s3,gcs,azure]", "agent": "detent-cluster[docker]"}
+PROGRAMS = {"master": "detent-cluster[postgres,s3,gcs,azure]", "agent": "detent-cluster[docker,ssh]"}
 
 
 def main() -> None:

@@ -20,6 +20,6 @@ add -U pip
 step "torch (about 200 MB, the slow part)"
 add torch==2.13.0 numpy
 step "Detent and what it is built and tested with"
-add -e '.[azure,dev,docker,gcs,optuna,postgres,s3,tasks]'
+add -e '.[azure,dev,docker,gcs,optuna,postgres,s3,ssh,tasks]'
 "$venv/bin/python" -c 'import torch._dynamo, torch.utils.tensorboard, requests, ruamel.yaml'
 step "done"

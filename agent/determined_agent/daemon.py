@@ -109,6 +109,7 @@ class Daemon:
             folder_id=self._memory.folder_id,
             sent_at=time.time(),
             takes_streams=self._sessions is not None,
+            takes_ssh=self._sessions is not None,
         )
 
     @property

@@ -36,7 +36,7 @@ class ContainerEntry:
 
     async def execute(self, folder: RunFolder, execution: Execution) -> Program:
         order = await asyncio.to_thread(_order, folder)
-        environment = dict(order["environment"])
+        environment = {**order["environment"], **execution.environment}
         if execution.terminal_type:
             environment["TERM"] = execution.terminal_type
         has_terminal = execution.terminal is not None

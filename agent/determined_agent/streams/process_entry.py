@@ -77,9 +77,9 @@ def _order(folder: RunFolder, execution: Execution) -> dict[str, Any]:
         order: dict[str, Any] = json.loads(read_regular(folder.order, MAX_ORDER_BYTES))
     except (OSError, ValueError) as problem:
         raise NotEntered(f"the agent cannot read how the task was started: {problem}") from problem
-    environment = process_table.environment(process.pid) or order["environment"]
+    environment = {**(process_table.environment(process.pid) or order["environment"]), **execution.environment}
     if execution.terminal_type:
-        environment = {**environment, "TERM": execution.terminal_type}
+        environment["TERM"] = execution.terminal_type
     return {
         "agent": os.getpid(),
         "argv": execution.argv,

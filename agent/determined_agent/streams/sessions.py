@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from determined.client.certificates import Trust
-from determined.link.messages import Execution, OpenStream
+from determined.link.messages import OpenStream, SshAccess
 from determined.link.run_folder import RunFolder
 from determined.streams.link_socket import LinkSocket, address_of
 from determined.streams.records import MAX_RECORD_BYTES, NORMAL, SUBPROTOCOL, StreamBroken
@@ -116,14 +116,19 @@ class Sessions:
             message.session_id, message.container_id, message.user, self._forget, kept_seconds=self._kept_seconds
         )
         self._sessions[session.id] = session
-        session.start(lambda: self._program(message.container_id, message.execution, message.port))
+        session.start(lambda: self._program(message))
         return session
 
-    def _program(self, container_id: str, execution: Execution | None, port: int) -> Coroutine[Any, Any, Program]:
-        folder = self._folder_of(container_id)
+    async def _program(self, message: OpenStream) -> Program:
+        folder = self._folder_of(message.container_id)
         if folder is None:
-            return _not_there()
-        return self._entry.connect(folder, port) if execution is None else self._entry.execute(folder, execution)
+            raise NotEntered("the task has ended")
+        if message.ssh is not None:
+            serve_ssh = await asyncio.to_thread(_ssh_server)
+            return await serve_ssh(self._entry, folder, message.ssh)
+        if message.execution is not None:
+            return await self._entry.execute(folder, message.execution)
+        return await self._entry.connect(folder, message.port)
 
     def _forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)
@@ -160,5 +165,12 @@ async def _serve(session: Session, link: ClientConnection) -> tuple[int, str]:
     return NORMAL, ""
 
 
-async def _not_there() -> Program:
-    raise NotEntered("the task has ended")
+def _ssh_server() -> Callable[[TaskEntry, RunFolder, SshAccess], Awaitable[Program]]:
+    """Returns the function that serves SSH, whose packages are optional and slow to import. Raises NotEntered."""
+    try:
+        from determined_agent.streams.ssh.connection import serve_ssh
+    except ImportError as problem:
+        raise NotEntered(
+            f"the agent has no SSH server ({problem}); its admin adds one with: pip install 'detent-cluster[ssh]'"
+        ) from problem
+    return serve_ssh

@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 import termios
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 if __name__ == "__main__":
@@ -30,6 +30,7 @@ NAMESPACES = ("user", "mnt", "ipc", "uts", "net", "cgroup")
 PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that this process passes on to the program."""
 _PATIENCE_SECONDS = 2.0
+MAX_STATUS_BYTES = 16
 _NAME_WIDTH = 26
 """Columns of the name in ``/proc/PID/limits``."""
 
@@ -45,29 +46,37 @@ def main(order_pipe: int, status_pipe: int) -> int:
     if has_terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     problem_out, problem_in = os.pipe()
+    ended_out, ended_in = os.pipe()
     # One that comes before the child is known would end this process, and the program with it.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
-        child = _fork(order, problem_in, has_terminal=has_terminal)
+        keeper = _fork(order, problem_in, ended_in, has_terminal=has_terminal)
     except OSError as problem:
         _write(status_pipe, {"error": f"cannot enter the task: {problem.strerror}"})
         return 0
     os.close(problem_in)
+    os.close(ended_in)
     for number in PASSED_ON:
-        signal.signal(number, lambda got, _frame: _pass_on(child, got))
+        signal.signal(number, lambda got, _frame: _pass_on(os.kill, keeper, got))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     for descriptor in (0, 1, 2):  # the program's, and not this process's: its end is theirs
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     with open(problem_out, encoding="utf-8") as file:
         reason = file.read()
-    _, status = os.waitpid(child, 0)
+    ended = os.read(ended_out, MAX_STATUS_BYTES)
+    status = int(ended) if ended else os.waitpid(keeper, 0)[1]
     own = os.getpid()
     processes.kill_all(lambda: _left_below(own), patience=_PATIENCE_SECONDS)
     _write(status_pipe, {"error": reason} if reason else _outcome(status))
     return 0
 
 
-def _fork(order: Mapping[str, Any], problem: int, *, has_terminal: bool) -> int:
+def _fork(order: Mapping[str, Any], problem: int, ended: int, *, has_terminal: bool) -> int:
+    """Starts the keeper of the program and returns its pid.
+
+    The keeper is in the namespaces of the task: what the program leaves would become a child of the first process of
+    that pid namespace, and not of one outside. It stays until this process ends it.
+    """
     target: int = order["pid"]
     spaces = _foreign(target)
     pids = _open_foreign(target, "pid")
@@ -86,18 +95,43 @@ def _fork(order: Mapping[str, Any], problem: int, *, has_terminal: bool) -> int:
         return child
     try:
         processes.die_with_parent(0)
+        for descriptor in spaces.values():
+            _enter(descriptor)
+        processes.die_with_parent(0)  # the kernel forgets it when a process enters a user namespace
+        processes.become_subreaper()
+        processes.become_untraceable()  # by the program, whose user may be this one's
+        child = os.fork()
+        if child:
+            os.close(problem)
+            _keep(child, ended)
+        processes.die_with_parent(0)
         if has_terminal:
             os.setpgid(0, 0)
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(0, os.getpid())
         else:
             os.setsid()
-        for descriptor in spaces.values():
-            _enter(descriptor)
         _execute(order, limits, processors)
     except BaseException as error:
         os.write(problem, f"{error}".encode())
         os._exit(127)
+
+
+def _keep(child: int, ended: int) -> NoReturn:
+    """Passes signals on to the program, says how it ended, and stays as the parent of what it has left."""
+    for number in PASSED_ON:
+        signal.signal(number, lambda got, _frame: _pass_on(os.killpg, child, got))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    for descriptor in (0, 1, 2):  # the program's; their end is its end
+        os.close(descriptor)
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            signal.pause()
+            continue
+        if pid == child:
+            os.write(ended, b"%d" % status)
 
 
 def _execute(order: Mapping[str, Any], limits: Mapping[int, tuple[int, int]], processors: set[int]) -> NoReturn:
@@ -168,9 +202,9 @@ def _enter(namespace: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _pass_on(child: int, number: int) -> None:
+def _pass_on(send: Callable[[int, int], None], pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, number)
+        send(pid, number)
 
 
 def _left_below(own: int) -> set[int]:

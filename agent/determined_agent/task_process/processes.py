@@ -14,6 +14,7 @@ from determined_launch import process_table
 _ARG_START, _ARG_END = 45, 46
 """Places in ``/proc/PID/stat`` after the name of the program; see proc(5)."""
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -29,6 +30,11 @@ def die_with_parent(parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent and os.getppid() != parent:
         os._exit(1)
+
+
+def become_untraceable() -> None:
+    """Keeps processes of the same user from attaching to this one, until it executes another program."""
+    _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def replace_command_line(words: Sequence[str]) -> None:

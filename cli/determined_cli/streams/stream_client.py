@@ -37,14 +37,21 @@ class StreamClient:
     """
 
     def __init__(
-        self, session: Session, task_id: str, body: dict[str, Any], on_cut: Callable[[str], None] = lambda _why: None
+        self,
+        session: Session,
+        task_id: str,
+        body: dict[str, Any],
+        on_cut: Callable[[str], None] = lambda _why: None,
+        on_answer: Callable[[dict[str, Any]], None] = lambda _answer: None,
     ) -> None:
-        """Args: ``body``: what is opened, as the master takes it; ``on_cut``: called when a connection was lost."""
+        """Args: ``body``: what is opened, as the master takes it; ``on_cut``: called when a connection was lost;
+        ``on_answer``: called with the master's answer before each connection."""
         self.stream = WindowedStream()
         self._session = session
         self._path = f"/detent/tasks/{task_id}/streams"
         self._body = body
         self._on_cut = on_cut
+        self._on_answer = on_answer
         self._session_id = ""
 
     async def run(self) -> None:
@@ -79,6 +86,7 @@ class StreamClient:
         body = {**self._body, "sessionId": self._session_id}
         answer = await asyncio.to_thread(self._session.post, self._path, body)
         self._session_id = str(answer["sessionId"])
+        self._on_answer(answer)
         async with connect(
             address_of(self._session.master, str(answer["streamId"])),
             subprotocols=[SUBPROTOCOL, str(answer["key"])],  # type: ignore[list-item]  # plain text

@@ -27,6 +27,8 @@ MAX_LINES = 10_000
 MAX_RUNTIME_ID = 128
 """Maximum length of a container engine's id."""
 MAX_START_NOTE = 1000
+MAX_SSH_KEYS = 16
+"""Maximum number of keys that are let into one stream."""
 
 
 class _Message(BaseModel):
@@ -134,6 +136,8 @@ class Hello(_Message):
     """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
     takes_streams: bool = False
     """True if this agent connects streams when it gets :class:`OpenStream`; False from earlier versions."""
+    takes_ssh: bool = False
+    """True if it knows ``OpenStream.ssh``, with or without the packages for it; False from earlier versions."""
 
 
 class OutputLine(_Message):
@@ -310,6 +314,17 @@ class Execution(_Message):
     """Rows and columns of its terminal; None for a program without one."""
     terminal_type: str = ""
     """Value of ``TERM``; empty without a terminal."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Variables beside those of the task, which they override."""
+
+
+class SshAccess(_Message):
+    """What an agent needs to be the SSH server of one stream. Keys are in the formats of OpenSSH."""
+
+    host_key: str = Field(repr=False)
+    """Private key of the task's host."""
+    public_keys: Annotated[list[str], Field(min_length=1, max_length=MAX_SSH_KEYS)]
+    """Keys that are let in."""
 
 
 class OpenStream(_Message):
@@ -329,6 +344,8 @@ class OpenStream(_Message):
     execution: Execution | None = None
     port: int = 0
     """Port to connect to if there is nothing to execute."""
+    ssh: SshAccess | None = None
+    """Present if the stream carries SSH, whose sessions are programs and ports of the container."""
 
 
 AgentMessage = Annotated[Hello | ReportedState, Field(discriminator="kind")]

@@ -44,6 +44,8 @@ class Kind(IntEnum):
     END = 6
     """No more bytes follow in this direction."""
     OFFSET = 7
+    ADMITTED = 8
+    """The client of an SSH stream has shown a key that is let in; from the task, without content."""
 
 
 class Record(NamedTuple):
@@ -84,7 +86,7 @@ def encode_offset(offset: int) -> bytes:
 
 def decode(message: bytes) -> Record | int:
     """Returns a record, or the offset that a message tells. Raises StreamBroken."""
-    if not message or message[0] > Kind.OFFSET:
+    if not message or message[0] > Kind.ADMITTED:
         raise StreamBroken("a message of an unknown kind")
     if len(message) > MAX_RECORD_BYTES:
         raise StreamBroken(f"a message of {len(message)} bytes; at most {MAX_RECORD_BYTES} are allowed")

@@ -26,6 +26,7 @@ class Link:
     master_seen_at: str = ""
     """The address at which this agent reaches the master."""
     takes_streams: bool = False
+    takes_ssh: bool = False
     stored: StoredReport = field(default_factory=StoredReport)
     _compared: str | None = None
     _compared_at: float = 0.0

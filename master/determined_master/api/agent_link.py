@@ -69,6 +69,7 @@ class AgentEndpoint:
             hello.hostname,
             master_seen_at=seen_at,
             takes_streams=hello.takes_streams,
+            takes_ssh=hello.takes_ssh,
         )
         former = self.registry.add(link)
         if former is not None:

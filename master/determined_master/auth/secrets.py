@@ -40,6 +40,11 @@ class Secrets:
     def allocation_key(self, allocation_id: str) -> str:
         return self._derive("key", allocation_id)
 
+    @property
+    def ssh_secret(self) -> bytes:
+        """Returns the secret from which keys of SSH are derived."""
+        return bytes.fromhex(self._derive("ssh", ""))
+
     def allocation_of(self, token: str) -> str | None:
         """Returns the allocation id of a task token, or None for a forged token."""
         prefix, _, rest = token.partition(".")

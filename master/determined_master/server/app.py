@@ -39,6 +39,7 @@ from determined_master.api.fast.dispatch import FastPath, HotRoute
 from determined_master.api.fast.openapi import add_hot
 from determined_master.api.fast.routes import FastRoutes
 from determined_master.api.forwarded_headers import ForwardedHeaders
+from determined_master.api.proxy import tunnel_endpoint
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.schemas.base import WIRE_VERSION
@@ -192,6 +193,16 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     streams = stream_endpoint.StreamEndpoint(services.streams, services.authenticator, services.notifications)
     app.router.routes.append(WebSocketRoute(stream_endpoint.PATH, streams.serve))
+    tunnels = tunnel_endpoint.TunnelEndpoint(
+        services.streams,
+        services.database,
+        services.authenticator,
+        services.authorization,
+        services.secrets,
+        services.notifications,
+        services.clock,
+    )
+    app.router.routes.append(WebSocketRoute(tunnel_endpoint.PATH, tunnels.serve))
     for router in ROUTERS:
         # Not include_router, which looks at each route of each router anew for every request.
         app.router.routes.extend(router.routes)

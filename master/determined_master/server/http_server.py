@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 import logging
 import resource
 import socket
@@ -22,6 +23,10 @@ HEADER_SECONDS = 15.0
 BODY_GRACE_SECONDS = 30.0
 MIN_BODY_BYTES_PER_SECOND = 512
 """Average rate below which a body counts as dripping, after the grace."""
+MAX_MESSAGE = 64 << 20
+"""Of a websocket; an agent reports its whole state in one."""
+MAX_STRANGERS_MESSAGE = 1 << 20
+"""The same without a token in the headers: nobody knows yet who sends it."""
 SWEEP_SECONDS = 1.0
 RESERVED_DESCRIPTORS = 256
 """Descriptors that are not for connections: database, logs, contexts, downloads."""
@@ -29,9 +34,15 @@ MAX_DESCRIPTORS = 1 << 20
 
 
 class Protocol(HttpToolsProtocol):
-    """Counts the bytes of the request body that is being received."""
+    """Counts the bytes of the request body that is being received, and bounds messages of strangers."""
 
     body_bytes = 0
+
+    def handle_websocket_upgrade(self) -> None:
+        if all(name != b"authorization" for name, _ in self.scope["headers"]):
+            self.config = copy.copy(self.config)
+            self.config.ws_max_size = MAX_STRANGERS_MESSAGE
+        super().handle_websocket_upgrade()
 
     def on_body(self, body: bytes) -> None:
         self.body_bytes += len(body)
@@ -134,7 +145,7 @@ def config_of(app: ASGIApp, *, tls_cert: Path | None = None, tls_key: Path | Non
         proxy_headers=False,
         timeout_graceful_shutdown=2,
         ws_ping_interval=None,
-        ws_max_size=64 * 1024 * 1024,
+        ws_max_size=MAX_MESSAGE,
         server_header=False,
         ssl_certfile=tls_cert,
         ssl_keyfile=tls_key,

@@ -14,7 +14,7 @@ from typing import Literal
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.errors import Conflict, MasterUnreachable, TooManyRequests
-from determined.link.messages import Execution, OpenStream
+from determined.link.messages import Execution, OpenStream, SshAccess
 from determined_master.agents.registry import Registry
 from determined_master.streams.target import Target
 from determined_master.streams.uses import Uses
@@ -67,6 +67,7 @@ class StreamBroker:
         is_signed_in: Callable[[], Awaitable[bool]],
         execution: Execution | None = None,
         port: int = 0,
+        ssh: SshAccess | None = None,
         session_id: str = "",
     ) -> tuple[Stream, str]:
         """Asks the target's agent for a stream; returns it and the id of its session.
@@ -77,6 +78,7 @@ class StreamBroker:
             is_signed_in: asked again while the stream is open, which ends with the sign-in.
             execution: a program to run, or None.
             port: a port of the task, without a program.
+            ssh: keys of a stream that carries SSH, without both.
             session_id: a session to continue; empty for a new one.
 
         Raises Conflict if the agent is not connected or too old, and TooManyRequests.
@@ -86,6 +88,8 @@ class StreamBroker:
             raise Conflict(f"agent {target.agent_id} is not connected; its tasks go on, and can be entered when it is")
         if not link.takes_streams:
             raise Conflict(f"agent {target.agent_id} has an earlier version, which knows no streams; upgrade it")
+        if ssh is not None and not link.takes_ssh:
+            raise Conflict(f"agent {target.agent_id} has an earlier version, which knows no SSH; upgrade it")
         if self._users[user] >= MAX_STREAMS_PER_USER:
             raise TooManyRequests(f"{user} has {MAX_STREAMS_PER_USER} open streams; close some of them")
         keys: dict[Side, str] = {"client": secrets.token_urlsafe(24), "agent": secrets.token_urlsafe(24)}
@@ -99,6 +103,7 @@ class StreamBroker:
             user=user,
             execution=execution,
             port=port,
+            ssh=ssh,
         )
         self._streams[stream.id] = stream
         self._users[user] += 1

@@ -30,6 +30,11 @@ async def find(session: ReadSession, authorization: Authorization, user: Princip
     """
     task = await tasks.get(session, task_id)
     await authorization.check_enter(session, user, task.user_id, f"task {task_id}")
+    return await container(session, task_id, rank)
+
+
+async def container(session: ReadSession, task_id: str, rank: int) -> Target:
+    """Returns the container of a task that runs ``rank``; the caller has checked who asks. Raises as ``find``."""
     allocation = await allocations.live_of_task(session, task_id)
     if allocation is None:
         raise Conflict(f"task {task_id} does not run: it is paused, waits to be retried, or has ended")
@@ -37,14 +42,14 @@ async def find(session: ReadSession, authorization: Authorization, user: Princip
     containers = meeting[1] if meeting is not None else ()
     if not containers:
         raise Conflict(f"task {task_id} waits for slots; `det why` says for what")
-    container = container_of(containers, rank)
-    if container is None:
+    running = container_of(containers, rank)
+    if running is None:
         ranks = sum(max(1, len(each.slot_ids)) for each in containers)
         raise NotFound(f"task {task_id} has no rank {rank}; its ranks are 0 to {ranks - 1}")
-    if container.state is not ContainerState.RUNNING:
-        state = container.state.value.lower()
+    if running.state is not ContainerState.RUNNING:
+        state = running.state.value.lower()
         raise Conflict(f"the container of rank {rank} of task {task_id} does not run yet or any more: {state}")
-    return Target(container.id, container.agent_id, task_id)
+    return Target(running.id, running.agent_id, task_id)
 
 
 def container_of(containers: Sequence[MeetingContainer], rank: int) -> MeetingContainer | None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.errors import DeterminedError
+from determined.link.messages import SshAccess
 from determined.streams.records import MAX_CONTENT_BYTES, NORMAL, Kind, Record, StreamBroken, is_final
 from determined.streams.windowed import Cut, WindowedStream
 from determined_master.streams.broker import Stream, StreamBroker
@@ -59,6 +60,8 @@ class TaskConnection:
         self._windowed = WindowedStream()
         self._failure = ""
         self._is_at_end = False
+        self.admitted = asyncio.Event()
+        """Set, for SSH, once its client has shown a key that is let in."""
         self._running = asyncio.create_task(self._run(), name=f"connection into a task {stream.id}")
 
     @classmethod
@@ -69,15 +72,16 @@ class TaskConnection:
         user: str,
         *,
         is_signed_in: Callable[[], Awaitable[bool]],
-        port: int,
+        port: int = 0,
+        ssh: SshAccess | None = None,
     ) -> "TaskConnection":
-        """Opens a connection to a port of a task. Whether the port takes it is known by the first ``read``.
+        """Opens a connection to a port of a task, or to its SSH. Whether it is taken is known by the first ``read``.
 
         Args: as those of :meth:`StreamBroker.open`; who calls it asks ``is_signed_in`` while the connection is open.
 
         Raises Conflict and TooManyRequests as that does, and NobodyCame if the agent does not connect.
         """
-        stream, _ = await broker.open(target, user, is_signed_in=is_signed_in, port=port)
+        stream, _ = await broker.open(target, user, is_signed_in=is_signed_in, port=port, ssh=ssh)
         try:
             agent = await broker.meet_agent(stream)
         except BaseException:
@@ -94,6 +98,8 @@ class TaskConnection:
                 raise ConnectionFailed(self._failure or "the connection into the task was lost") from None
             if record.kind is Kind.OUTPUT and record.content:
                 return record.content
+            if record.kind is Kind.ADMITTED:
+                self.admitted.set()
             if record.kind is Kind.STATUS and "error" in record.value:
                 self._is_at_end = True
                 self._failure = str(record.value["error"])

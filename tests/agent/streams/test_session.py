@@ -10,7 +10,7 @@ from tests.support.waiting import eventually
 
 from determined.streams.records import MAX_CONTENT_BYTES, Kind, Record, StreamBroken, record_of
 from determined.streams.windowed import Cut, WindowedStream
-from determined_agent.streams import session as sessions
+from determined_agent.streams import joined
 from determined_agent.streams.program import NotEntered
 from determined_agent.streams.session import Session
 
@@ -238,7 +238,7 @@ async def test_a_record_that_no_client_sends_ends_the_session(record: Record):
 
 
 async def test_output_behind_a_client_that_takes_nothing_is_not_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sessions, "DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr(joined, "DRAIN_SECONDS", 0.01)
     program = FakeProgram()
     for _ in range(100):
         program.output.put_nowait(Record(Kind.OUTPUT, bytes(MAX_CONTENT_BYTES)))
@@ -254,7 +254,7 @@ async def test_output_behind_a_client_that_takes_nothing_is_not_read(monkeypatch
 
 
 async def test_output_that_a_program_left_open_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sessions, "DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr(joined, "DRAIN_SECONDS", 0.05)
     program = FakeProgram(code=2)
     program.output.put_nowait(Record(Kind.OUTPUT, b"last"))
     session, _ = begin(program)

@@ -13,6 +13,7 @@ from determined_master.commands import idle
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow
 from determined_master.db.session import ReadSession
 from determined_master.jobs import repository as jobs
+from determined_master.ssh import shell_keys
 from determined_master.streams.uses import Uses
 from determined_master.users import agent_user, list_queries
 
@@ -52,13 +53,10 @@ async def show(session: ReadSession, rows: Sequence[TaskRow], viewer: Viewer) ->
 
 
 def _of_shell(row: TaskRow, attempt: AllocationRow | None, viewer: Viewer) -> dict[str, Any]:
-    private, public = shell_keys(viewer.secrets, row.id) if viewer.may_enter(row.user_id) else ("", "")
+    private, public = "", ""
+    if viewer.may_enter(row.user_id):
+        private, public = shell_keys.user_key(viewer.secrets.ssh_secret, row.id)
     since = None
     if attempt is not None and attempt.ready_at is not None:
         since = idle.idle_since(idle.Service(attempt.ready_at, row.last_used_at), viewer.uses.of(row.id), viewer.now)
     return {"private_key": private, "public_key": public, "idle_timeout": row.idle_timeout, "idle_since": since}
-
-
-def shell_keys(_secrets: Secrets, _task_id: str) -> tuple[str, str]:
-    """Returns the private and the public key with which the owner of a shell enters it by SSH; empty without SSH."""
-    return "", ""

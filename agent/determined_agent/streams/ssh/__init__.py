@@ -1,0 +1,1 @@
+"""The SSH server of an agent: one for each stream that carries SSH."""

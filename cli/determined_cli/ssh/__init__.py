@@ -1,0 +1,1 @@
+"""OpenSSH into tasks: its configuration, and the connection that it uses."""

@@ -1,0 +1,1 @@
+"""Keys of SSH connections into tasks."""
