@@ -104,7 +104,7 @@ ROUTERS = (
     job_queue.router,
     job_updates.router,
     resource_pools.router,
-    commands.router,
+    *commands.routers,
     contexts.router,
     search_decisions.router,
     search_task.router,
