@@ -13,7 +13,6 @@ from tests.support.waiting import eventually
 from determined.config.command import KEEP_ALIVE
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
-from determined_master.api.queries import commands as queries
 from determined_master.loops.idle_services import IdleServices
 from determined_master.streams.uses import Uses
 
@@ -134,23 +133,20 @@ async def test_a_pool_may_have_a_limit_of_its_own(tmp_path: Path):
             assert answer["shell"]["idleTimeout"] == holds
 
 
-async def test_only_the_owner_and_admins_see_the_private_key_of_a_shell(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(queries, "shell_keys", lambda _secrets, task_id: (f"private {task_id}", "public"))
+async def test_only_the_owner_and_admins_see_the_private_key_of_a_shell(cluster: Cluster):
     cluster_admin = cluster.client.headers["Authorization"]
     await cluster.post("/api/v1/users", {"user": {"username": "ada"}, "password": "Correct-Horse-7"})
     await login(cluster.client, "ada")
     agent = await cluster.join()
     shell_id = (await launched(cluster))["shell"]["id"]
-    key = f"private {shell_id}"
     desired = await attempt(agent, shell_id)
 
     async def seen(headers: dict[str, str]) -> set[str]:
         one = await cluster.client.get(f"{S}/{shell_id}", headers=headers)
         (listed,) = (await cluster.client.get(S, headers=headers)).json()["shells"]
-        return {one.json()["shell"]["privateKey"], listed["privateKey"]}
+        return {key.partition("\n")[0] for key in (one.json()["shell"]["privateKey"], listed["privateKey"])}
 
+    key = "-----BEGIN OPENSSH PRIVATE KEY-----"
     assert await seen({}) == {key}
     assert await seen({"Authorization": cluster_admin}) == {key}
     assert await seen(cluster.as_task(desired.allocation_id)) == {""}
