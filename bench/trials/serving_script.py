@@ -1,4 +1,4 @@
-"""Serves 100 MB at each path, and leaves when it is preempted: for the figures of streams."""
+"""Serves N MB at the path /N, and leaves when it is preempted: for the figures of streams."""
 
 import http.server
 import threading
@@ -13,7 +13,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
-        for _ in range(100 if "100" in self.path else 1000):
+        for _ in range(int(self.path.lstrip("/"))):
             self.wfile.write(PIECE)
 
     def log_message(self, format: str, *args: object) -> None:

@@ -7,6 +7,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "experiment": ("determined_cli.experiment.arguments", "create and manage experiments", ("e",)),
     "trial": ("determined_cli.trial.arguments", "show trials, their logs and checkpoints", ("t",)),
     "command": ("determined_cli.command_noun.arguments", "run a program on the cluster, and manage it", ("cmd",)),
+    "shell": ("determined_cli.command_noun.shell_arguments", "start and open shells on the cluster", ()),
     "job": ("determined_cli.job.arguments", "list the queue, and change the place of jobs in it", ("j",)),
     "task": ("determined_cli.task.arguments", "list and end what runs, print its log", ()),
     "checkpoint": ("determined_cli.checkpoint.arguments", "list, download and delete checkpoints", ("c",)),
@@ -32,7 +33,7 @@ COMPLETE = "__complete"
 """Command of the completion scripts that prints ids."""
 
 NOT_OFFERED: dict[str, str] = {
-    **dict.fromkeys(("notebook", "shell", "tensorboard"), "`det command run` runs a program on the cluster"),
+    **dict.fromkeys(("notebook", "tensorboard"), "`det command run` runs a program on the cluster"),
     **dict.fromkeys(("model", "m"), "there is no model registry; `det trial download-checkpoint` fetches checkpoints"),
     **dict.fromkeys(("workspace", "w", "project", "p"), "use labels to group experiments: `det experiment label`"),
     **dict.fromkeys(("rbac", "user-group", "oauth", "sso", "token"), "users are admins or not: `det user --help`"),

@@ -63,21 +63,18 @@ def print_trial(session: Session, trial_id: int, *, is_following: bool) -> None:
 
 
 def of_command(args: Namespace) -> None:
-    """Prints the log of a command."""
+    """Prints the log of a command or a service."""
     session = connection.connect(args.options)
-    command_id = commands.resolve(session, args.command_id)
-    asked = query(args)
-    if args.follow:
-        found = followed_command(Reconnector(session), command_id, **asked)
-    else:
-        found = session.stream(f"/api/v1/tasks/{command_id}/logs", asked)
-    _write(found, args)
+    _of_task(session, commands.resolve(session, getattr(args, f"{args.kind}_id"), args.kind), args)
 
 
 def of_task(args: Namespace) -> None:
     """Prints the log of a task of any kind."""
     session = connection.connect(args.options)
-    task_id = ids.resolve(session, "task", args.task_id)
+    _of_task(session, ids.resolve(session, "task", args.task_id), args)
+
+
+def _of_task(session: Session, task_id: str, args: Namespace) -> None:
     asked = query(args)
     if args.follow:
         found = followed_task(Reconnector(session), task_id, **asked)

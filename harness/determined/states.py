@@ -118,6 +118,8 @@ class TaskKind(str, Enum):
 
     TRIAL = "TRIAL"
     COMMAND = "COMMAND"
+    SHELL = "SHELL"
+    """A container that is there to be entered."""
     CHECKPOINT_GC = "CHECKPOINT_GC"
     ENVIRONMENT = "ENVIRONMENT"
     """Builds a Python environment."""

@@ -23,6 +23,7 @@ from determined_agent.drivers.engine import Engine
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.environments.harness_copy import keep_shim
 from determined_agent.hooks.identity import hand_over_folder
+from determined_agent.streams import process_entry
 from determined_agent.streams.container_entry import ContainerEntry
 from determined_agent.streams.process_entry import ProcessEntry
 from determined_agent.streams.program import NotEntered, Program, TaskEntry
@@ -262,3 +263,17 @@ async def test_a_task_that_has_ended_is_not_entered(name: str, tmp_path: Path):
         await task.driver.wait(task.launch.folder)
         with pytest.raises(NotEntered):
             await task.execute("true")
+
+
+async def test_a_helper_that_dies_before_its_order_is_named_and_leaves_no_task_and_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    died = tmp_path / "died.py"
+    died.write_text("")
+    monkeypatch.setattr(process_entry, "_ENTER_TASK", died)
+    async with entered("process", tmp_path / "run") as task:
+        tasks, descriptors = asyncio.all_tasks(), len(os.listdir("/proc/self/fd"))
+        with pytest.raises(NotEntered, match="Broken pipe"):
+            await task.execute("true", "x" * (1 << 20))  # longer than a pipe holds
+        assert asyncio.all_tasks() == tasks
+        assert len(os.listdir("/proc/self/fd")) == descriptors

@@ -27,7 +27,7 @@ async def begun(task: Running) -> tuple[asyncio.Task[TaskConnection], OpenStream
     opening = asyncio.create_task(
         TaskConnection.open(
             task.cluster.master.streams,
-            Target(task.container_id, "one"),
+            Target(task.container_id, "one", task.task_id),
             "admin",
             is_signed_in=is_signed_in,
             port=PORT,

@@ -23,6 +23,7 @@ async def test_the_agent_of_a_task_is_asked_for_the_program_and_both_ends_are_jo
             "argv": ["ls", "-l"],
             "terminal": (40, 100),
             "terminal_type": "xterm",
+            "environment": {},
         }
         assert (answer["streamId"], answer["sessionId"]) == (message.stream_id, message.session_id)
         async with (

@@ -41,25 +41,29 @@ class ProcessEntry:
         order_out, order_in = os.pipe()
         status_out, status_in = os.pipe()
         argv = (sys.executable, "-I", "-S", str(_ENTER_TASK), str(order_out), str(status_in), _ROOTS)
-        opened = [order_out, status_in]
+        program: Program | None = None
         try:
-            if execution.terminal is None:
-                program = await _with_pipes(argv, (order_out, status_in), status_out)
-            else:
-                owner = order["identity"]
-                program = await _with_terminal(argv, (order_out, status_in), status_out, execution.terminal, owner)
-            for descriptor in opened:
-                os.close(descriptor)
-            opened.clear()
+            try:
+                if execution.terminal is None:
+                    program = await _with_pipes(argv, (order_out, status_in), status_out)
+                else:
+                    owner = order["identity"]
+                    program = await _with_terminal(argv, (order_out, status_in), status_out, execution.terminal, owner)
+            finally:
+                os.close(order_out)
+                os.close(status_in)
             await asyncio.to_thread(_write_all, order_in, json.dumps(order).encode())
             return program
-        except OSError as problem:
-            os.close(status_out)
-            raise NotEntered(f"cannot start a program beside the task: {problem}") from problem
+        except BaseException as problem:
+            if program is None:
+                os.close(status_out)
+            else:
+                await program.close()
+            if isinstance(problem, OSError):
+                raise NotEntered(f"cannot start a program beside the task: {problem}") from problem
+            raise
         finally:
             os.close(order_in)
-            for descriptor in opened:
-                os.close(descriptor)
 
     async def connect(self, folder: RunFolder, port: int) -> Program:
         await asyncio.to_thread(_task_process, folder)

@@ -7,7 +7,7 @@ from determined.link.messages import Execution
 from determined.link.run_folder import RunFolder
 from determined.streams.records import Record
 
-READ_BYTES = 32 << 10
+READ_BYTES = 64 << 10
 SHELLS = ("bash", "sh")
 """Shells for a terminal without a program, the first one that is there; before them the one that SHELL names."""
 

@@ -26,8 +26,8 @@ def run(args: Namespace) -> int:
     """Launches a command. Returns its exit code, or 0 with ``--detach``."""
     if args.template:
         raise NotImplementedYet("templates are not supported yet; remove --template")
-    body = {"config": configuration(args)}
-    packed = _context(args)
+    body = {"config": _with_program(configuration(args), args.entrypoint)}
+    packed = context(args)
     session = connection.connect(args.options)
     answer = submissions.create(session, body, packed, path=submissions.COMMANDS)
     command = answer["command"]
@@ -56,8 +56,17 @@ def follow(session: Session, command_id: str) -> int:
     return FAILED if code is None else int(code)
 
 
+def _with_program(config: dict[str, Any], entrypoint: list[str]) -> dict[str, Any]:
+    words = entrypoint[1:] if entrypoint[:1] == ["--"] else entrypoint
+    if words:
+        config["entrypoint"] = words
+    if not config.get("entrypoint"):
+        raise BadRequest("give the program to run: det command run PROGRAM [ARGUMENTS]")
+    return config
+
+
 def configuration(args: Namespace) -> dict[str, Any]:
-    """Returns the configuration: the file, changed by ``--config``, ``--volume`` and the entrypoint."""
+    """Returns the configuration: the file, changed by ``--config`` and ``--volume``."""
     text = _text(args.config_file) if args.config_file else "{}\n"
     if args.config:
         from determined.config.overrides import override
@@ -72,11 +81,6 @@ def configuration(args: Namespace) -> dict[str, Any]:
         raise ConfigError(f"{args.config_file}: the configuration is not a mapping")
     if args.volume:
         config["bind_mounts"] = [*(config.get("bind_mounts") or []), *map(_mount, args.volume)]
-    words = args.entrypoint[1:] if args.entrypoint[:1] == ["--"] else args.entrypoint
-    if words:
-        config["entrypoint"] = words
-    if not config.get("entrypoint"):
-        raise BadRequest("give the program to run: det command run PROGRAM [ARGUMENTS]")
     return config
 
 
@@ -95,7 +99,7 @@ def _mount(volume: str) -> dict[str, str]:
     return {"host_path": host, "container_path": container}
 
 
-def _context(args: Namespace) -> "ContextArchive | None":
+def context(args: Namespace) -> "ContextArchive | None":
     """Returns the packed context; None if there is nothing to send."""
     if args.context is None and not args.include:
         return None

@@ -20,6 +20,7 @@ VERBS = (
 FILES = "files"
 KINDS = {
     "command_id": "command",
+    "shell_id": "shell",
     "experiment_id": "experiment",
     "trial_id": "trial",
     "uuid": "checkpoint",

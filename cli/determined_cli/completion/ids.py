@@ -90,9 +90,9 @@ def _experiments(session: Session) -> list[int]:
     return [int(each["id"]) for each in session.get("/api/v1/experiments", query)["experiments"]]
 
 
-def _commands(session: Session) -> list[str]:
+def _launched(plural: str) -> Callable[[Session], list[str]]:
     query = {"limit": MAX_IDS, "orderBy": "ORDER_BY_DESC"}
-    return [str(each["id"]) for each in session.get("/api/v1/commands", query)["commands"]]
+    return lambda session: [str(each["id"]) for each in session.get(f"/api/v1/{plural}", query)[plural]]
 
 
 def _of_experiments(key: str, name: str) -> Callable[[Session], Iterator[str]]:
@@ -112,7 +112,8 @@ KINDS: dict[str, Callable[[Session], Iterable[object]]] = {
     "experiment": _experiments,
     "trial": _of_experiments("trials", "id"),
     "checkpoint": _of_experiments("checkpoints", "uuid"),
-    "command": _commands,
+    "command": _launched("commands"),
+    "shell": _launched("shells"),
     "agent": _named("/api/v1/agents", "agents", "id"),
     "user": _named("/api/v1/users", "users", "username"),
 }

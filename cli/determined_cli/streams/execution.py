@@ -16,7 +16,7 @@ from determined_cli.streams import local_terminal
 from determined_cli.streams.stream_client import StreamClient
 from determined_cli.terminal.messages import say
 
-READ_BYTES = 32 << 10
+READ_BYTES = 64 << 10
 OF_SIGNAL = 128
 RESIZE_SECONDS = 0.05
 """Pause between two sizes of a terminal that is being resized."""

@@ -12,7 +12,7 @@ from determined.streams.windowed import Cut
 from determined_cli.streams.stream_client import StreamClient
 from determined_cli.terminal.messages import say
 
-READ_BYTES = 32 << 10
+READ_BYTES = 64 << 10
 MAX_PORT = 65535
 HOST = "127.0.0.1"
 

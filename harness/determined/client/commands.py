@@ -1,4 +1,4 @@
-"""Calls about commands."""
+"""Calls about commands and services. ``kind`` is ``command`` or the name of a service, such as ``shell``."""
 
 from typing import Any
 
@@ -6,45 +6,47 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import BadRequest, NotFound
 
-PREFIX = "/api/v1/commands"
+
+def list_all(session: Session, kind: str = "command", **query: object) -> list[dict[str, Any]]:
+    """Returns the tasks of a kind as the master shows them, oldest first."""
+    return list(items(session, _prefix(kind), f"{kind}s", query))
 
 
-def list_all(session: Session, **query: object) -> list[dict[str, Any]]:
-    """Returns the commands as the master shows them, oldest first."""
-    return list(items(session, PREFIX, "commands", query))
+def describe(session: Session, task_id: str, kind: str = "command") -> dict[str, Any]:
+    """Returns the task and, under ``config``, its configuration without secrets."""
+    answer = session.get(f"{_prefix(kind)}/{task_id}")
+    return {**answer[kind], "config": answer["config"]}
 
 
-def describe(session: Session, command_id: str) -> dict[str, Any]:
-    """Returns the command and, under ``config``, its configuration without secrets."""
-    answer = session.get(f"{PREFIX}/{command_id}")
-    return {**answer["command"], "config": answer["config"]}
+def get(session: Session, task_id: str, kind: str = "command") -> dict[str, Any]:
+    """Returns the task as the master shows it."""
+    return dict(session.get(f"{_prefix(kind)}/{task_id}")[kind])
 
 
-def get(session: Session, command_id: str) -> dict[str, Any]:
-    """Returns the command as the master shows it."""
-    return dict(session.get(f"{PREFIX}/{command_id}")["command"])
+def kill(session: Session, task_id: str, kind: str = "command") -> None:
+    """Ends a task at once."""
+    session.post(f"{_prefix(kind)}/{task_id}/kill", {})
 
 
-def kill(session: Session, command_id: str) -> None:
-    """Ends a command at once."""
-    session.post(f"{PREFIX}/{command_id}/kill", {})
+def set_priority(session: Session, task_id: str, priority: int, kind: str = "command") -> None:
+    """Sets the priority of a task: 1 to 99, lower numbers come first."""
+    session.post(f"{_prefix(kind)}/{task_id}/set_priority", {f"{kind}Id": task_id, "priority": priority})
 
 
-def set_priority(session: Session, command_id: str, priority: int) -> None:
-    """Sets the priority of a command: 1 to 99, lower numbers come first."""
-    session.post(f"{PREFIX}/{command_id}/set_priority", {"commandId": command_id, "priority": priority})
+def has_ended(task: dict[str, Any]) -> bool:
+    """Returns True for a task that has ended."""
+    return bool(task["state"] == "STATE_TERMINATED")
 
 
-def has_ended(command: dict[str, Any]) -> bool:
-    """Returns True for a command that has ended."""
-    return bool(command["state"] == "STATE_TERMINATED")
-
-
-def resolve(session: Session, prefix: str) -> str:
-    """Returns the id of the only command whose id begins with ``prefix``. Raises NotFound or BadRequest."""
-    matching = [str(each["id"]) for each in list_all(session) if str(each["id"]).startswith(prefix.lower())]
+def resolve(session: Session, prefix: str, kind: str = "command") -> str:
+    """Returns the id of the only task of a kind whose id begins with ``prefix``. Raises NotFound or BadRequest."""
+    matching = [str(each["id"]) for each in list_all(session, kind) if str(each["id"]).startswith(prefix.lower())]
     if not matching:
-        raise NotFound(f"command '{prefix}' not found")
+        raise NotFound(f"{kind} '{prefix}' not found")
     if len(matching) > 1:
-        raise BadRequest(f"{len(matching)} commands begin with {prefix}; give more characters")
+        raise BadRequest(f"{len(matching)} {kind}s begin with {prefix}; give more characters")
     return matching[0]
+
+
+def _prefix(kind: str) -> str:
+    return f"/api/v1/{kind}s"

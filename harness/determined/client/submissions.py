@@ -1,4 +1,4 @@
-"""Creates an experiment or a command from a checked configuration and a packed context."""
+"""Creates an experiment, a command or a service from a checked configuration and a packed context."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -44,7 +44,7 @@ def continue_experiment(session: Session, experiment_id: int, override: str = ""
     return dict(session.post(f"{EXPERIMENTS}/continue", {"id": experiment_id, "overrideConfig": override}))
 
 
-EXPERIMENTS, COMMANDS = "/api/v1/experiments", "/api/v1/commands"
+EXPERIMENTS, COMMANDS, SHELLS = "/api/v1/experiments", "/api/v1/commands", "/api/v1/shells"
 
 
 def create(

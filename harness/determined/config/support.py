@@ -72,19 +72,36 @@ WARNED_WITHOUT_CONTAINERS = (
 WARNED_OF_COMMANDS = (
     *(row for row in WARNED if row.path[0] in ("resources", "environment", "slurm", "pbs")),
     Unsupported(("work_dir",), "a command starts in its context"),
-    Unsupported(("idle_timeout",), "a command runs until it ends or is killed"),
+    Unsupported(("idle_timeout",), "a command runs until it ends or is killed", when="in a command"),
     Unsupported(("notebook_idle_type",), "there are no notebooks"),
     Unsupported(("tensorboard_args",), "there is no TensorBoard"),
 )
 
+WARNED_OF_SHELLS = (
+    *(row for row in WARNED_OF_COMMANDS if row.path[0] not in ("idle_timeout", "work_dir")),
+    Unsupported(("work_dir",), "a shell opens in its context"),
+    Unsupported(("entrypoint",), "put set-up into startup-hook.sh of the context", when="in a shell"),
+    Unsupported(
+        ("resources", "is_single_node"),
+        "all slots of a shell are on one agent",
+        lambda value: value is False,
+        "in a shell",
+    ),
+)
 
-def check_command(own: Mapping[str, Any], *, has_containers: bool = False) -> Iterator[Finding]:
-    """Yields a warning for each setting of a command that has no effect, and an error for a pod.
 
-    ``has_containers``: True if the cluster has agents that run tasks in containers.
+def check_command(
+    own: Mapping[str, Any], rows: Iterable[Unsupported] = WARNED_OF_COMMANDS, *, has_containers: bool = False
+) -> Iterator[Finding]:
+    """Yields a warning for each setting of a command or a shell that has no effect, and an error for a pod.
+
+    Args:
+        own: the submitted configuration.
+        rows: the settings without effect.
+        has_containers: True if the cluster has agents that run tasks in containers.
     """
     yield from _pod(own)
-    warnings = _warnings(own, WARNED_OF_COMMANDS)
+    warnings = _warnings(own, rows)
     yield from (each for each in warnings if not (has_containers and each.without_containers))
     yield from _proxy(own)
 

@@ -1,4 +1,4 @@
-"""Builds the container spec of a command."""
+"""Builds the container spec of a command or a service."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,13 @@ def command_spec(
     owner: str,
     pool_hook: str,
     interface: str,
+    port: int | None = None,
 ) -> ContainerSpec:
-    """Returns the spec without slots, rank, tokens, and the ids of task and attempt. ``config`` is effective."""
+    """Returns the spec without slots, rank, tokens, and the ids of task and attempt. ``config`` is effective.
+    ``port``: the one at which a service serves."""
+    settings = container_settings(config)
+    if port is not None:
+        settings["proxy_ports"] = [port, *settings["proxy_ports"]]
     return ContainerSpec(
         task_id="",
         owner=owner,
@@ -26,7 +31,7 @@ def command_spec(
         entrypoint=argv_of(config["entrypoint"]),
         context=ContextRef(hash=context_hash, size=context_size) if context_hash else None,
         startup_hook=pool_hook,
-        **container_settings(config),
+        **settings,
     )
 
 

@@ -14,6 +14,7 @@ from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
 from determined_master.loops.departures import DepartureLoop
 from determined_master.loops.environment_builds import EnvironmentBuilds
+from determined_master.loops.idle_services import IdleServices
 from determined_master.loops.job_followers import JobFollowers
 from determined_master.loops.packing import PackingLoop
 from determined_master.loops.providers import ProviderLoop
@@ -55,6 +56,7 @@ class Loop:
 
 def work_loops(services: Services) -> list[Loop]:
     """Returns the loops of experiments, trials, tasks, checkpoints and pools, in the order of their start."""
+    uses = services.streams.uses
     database, clock, allocations = services.database, services.clock, services.allocations
     schedule = ScheduleLoop(services.managers, is_draining=services.draining.is_set)
     wakes = notifications
@@ -67,6 +69,13 @@ def work_loops(services: Services) -> list[Loop]:
         Loop("trials", TrialLoop(database, clock, services.trials).tick, (wakes.TRIALS, wakes.ATTEMPTS)),
         Loop("trial states", TrialStates(database, services.trials).tick, (wakes.TRIAL_STATES,)),
         Loop("tasks", TaskLoop(database, clock, services.tasks).tick, (wakes.TASKS, wakes.ATTEMPTS)),
+        Loop(
+            "idle services",
+            IdleServices(database, clock, services.settings, services.tasks, uses).tick,
+            (wakes.TASKS, wakes.ATTEMPTS, wakes.STREAMS),
+            interval=10.0,
+            pause=0.5,
+        ),
         Loop("schedule", schedule.tick, (wakes.SCHEDULE,)),
         Loop("schedule check", schedule.check, interval=schedules.CHECK_SECONDS),
         Loop("deadlines", Deadlines(database, clock, services.managers).tick, (wakes.ALLOCATIONS,)),

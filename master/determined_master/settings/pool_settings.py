@@ -6,7 +6,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from determined.config.command import MAX_IDLE_SECONDS
 from determined.config.findings import nearest
+from determined.config.launch import Seconds
 from determined_master.settings import slurm_options
 from determined_master.settings.task_container_defaults import TaskContainerDefaults
 
@@ -154,6 +156,9 @@ class PoolSettings(BaseModel):
     """Maximum number of containers without slots on an agent. Default: the master's ``max_zero_slot_containers``."""
     max_slots_per_user: int | None = Field(default=None, ge=1)
     """Maximum number of slots that one user's jobs hold at once; further ones wait. Default: no maximum."""
+    max_idle: Seconds | None = Field(default=None, gt=0, le=MAX_IDLE_SECONDS)
+    """Longest time, such as ``8h``, that a shell runs without a connection; shorter of ``idle_timeout`` and this.
+    Default: the master's ``max_idle``."""
     provider: ProviderSettings | None = None
     """Starts agents when the queue needs them, and ends idle ones. Default: only agents that somebody starts."""
     task_container_defaults: TaskContainerDefaults = TaskContainerDefaults()

@@ -13,7 +13,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from determined.config.command import MAX_IDLE_SECONDS
 from determined.config.config_merge import merge
+from determined.config.launch import Seconds
 from determined.config.pool_layers import PoolLayers
 from determined.config.settings_file import SettingsFile
 from determined.config.validation_words import in_words
@@ -60,8 +62,8 @@ class Settings(BaseModel):
     """Resource pool of commands without slots that name none; empty: ``default_pool``."""
     resource_pools: tuple[PoolSettings, ...] = ()
     """Resource pools, each with ``pool_name`` and any of ``description``, ``scheduler``,
-    ``max_aux_containers_per_agent``, ``max_slots_per_user`` and ``provider``; empty: one pool with the name of
-    ``default_pool``."""
+    ``max_aux_containers_per_agent``, ``max_slots_per_user``, ``max_idle`` and ``provider``; empty: one pool with the
+    name of ``default_pool``."""
     preemption: bool = False
     """Running trials leave, with a checkpoint, for jobs of better priority, in pools whose scheduler does not say."""
     scheduler: SchedulerSettings = SchedulerSettings()
@@ -119,6 +121,9 @@ class Settings(BaseModel):
     """Total size beyond which they are removed earlier, oldest first, but none younger than ten minutes."""
     max_zero_slot_containers: int = Field(default=100, ge=0)
     """Maximum number of containers without slots on an agent; others wait."""
+    max_idle: Seconds | None = Field(default=None, gt=0, le=MAX_IDLE_SECONDS)
+    """Longest time, in seconds or such as ``8h``, that a shell runs without a connection: it holds for shells without
+    ``idle_timeout`` too. Default: no limit. A pool may have its own."""
     port_blocks: str = Field(default=f"0-{PORT_BLOCKS - 1}", pattern=r"^[0-9]{1,3}-[0-9]{1,3}$")
     """Blocks of ports, first and last of 0 to 499, that this master gives to the workers of trials: block N has 12350 +
     20 N to 12369 + 20 N, and 23000 + 5 N. Two masters whose tasks run on one machine need different blocks."""
@@ -247,6 +252,11 @@ class Settings(BaseModel):
         found = self.pools.get(pool)
         scheduler = found.scheduler if found else None
         return (scheduler and scheduler.default_priority) or self.default_priority
+
+    def max_idle_in(self, pool: str) -> float | None:
+        """Returns the seconds that a service of a pool runs without use at most; None for no limit."""
+        found = self.pools.get(pool)
+        return self.max_idle if found is None or found.max_idle is None else found.max_idle
 
     @cached_property
     def pool_layers(self) -> PoolLayers:

@@ -17,6 +17,7 @@ from determined.errors import Conflict, MasterUnreachable, TooManyRequests
 from determined.link.messages import Execution, OpenStream, SshAccess
 from determined_master.agents.registry import Registry
 from determined_master.streams.target import Target
+from determined_master.streams.uses import Uses
 
 MEETING_SECONDS = 15.0
 """Time for both ends to connect."""
@@ -35,6 +36,7 @@ class Stream:
     id: str
     user: str
     keys: dict[Side, str]
+    task_id: str
     is_signed_in: Callable[[], Awaitable[bool]]
     """Returns False once the sign-in with which it was opened has ended."""
     has_client: asyncio.Event = field(default_factory=asyncio.Event)
@@ -43,7 +45,7 @@ class Stream:
 
 
 class StreamBroker:
-    """The streams of this master.
+    """The streams of this master. ``uses`` says which tasks they use.
 
     Example::
 
@@ -51,7 +53,8 @@ class StreamBroker:
         # the client connects with stream.keys["client"], the agent with stream.keys["agent"]
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, uses: Uses) -> None:
+        self.uses = uses
         self._registry = registry
         self._streams: dict[str, Stream] = {}
         self._users: Counter[str] = Counter()
@@ -90,7 +93,7 @@ class StreamBroker:
         if self._users[user] >= MAX_STREAMS_PER_USER:
             raise TooManyRequests(f"{user} has {MAX_STREAMS_PER_USER} open streams; close some of them")
         keys: dict[Side, str] = {"client": secrets.token_urlsafe(24), "agent": secrets.token_urlsafe(24)}
-        stream = Stream(secrets.token_hex(16), user, keys, is_signed_in)
+        stream = Stream(secrets.token_hex(16), user, keys, target.task_id, is_signed_in)
         message = OpenStream(
             stream_id=stream.id,
             key=keys["agent"],
@@ -104,6 +107,7 @@ class StreamBroker:
         )
         self._streams[stream.id] = stream
         self._users[user] += 1
+        self.uses.begin(target.task_id)
         asyncio.get_running_loop().call_later(MEETING_SECONDS, self._expire, stream)
         try:
             await link.socket.send_text(message.model_dump_json())
@@ -154,6 +158,7 @@ class StreamBroker:
 
     def _forget(self, stream: Stream) -> None:
         if self._streams.pop(stream.id, None) is not None:
+            self.uses.end(stream.task_id)
             self._users[stream.user] -= 1
             if not self._users[stream.user]:
                 del self._users[stream.user]

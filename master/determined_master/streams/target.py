@@ -19,6 +19,7 @@ class Target(NamedTuple):
 
     container_id: str
     agent_id: str
+    task_id: str = ""
 
 
 async def find(session: ReadSession, authorization: Authorization, user: Principal, task_id: str, rank: int) -> Target:
@@ -48,7 +49,7 @@ async def container(session: ReadSession, task_id: str, rank: int) -> Target:
     if running.state is not ContainerState.RUNNING:
         state = running.state.value.lower()
         raise Conflict(f"the container of rank {rank} of task {task_id} does not run yet or any more: {state}")
-    return Target(running.id, running.agent_id)
+    return Target(running.id, running.agent_id, task_id)
 
 
 def container_of(containers: Sequence[MeetingContainer], rank: int) -> MeetingContainer | None:

@@ -61,6 +61,16 @@ class TaskName(NamedTuple):
     description: str
 
 
+class ReadyTask(NamedTuple):
+    """A task whose attempt is ready."""
+
+    task_id: str
+    pool: str
+    ready_at: datetime
+    idle_timeout: float | None
+    last_used_at: datetime | None
+
+
 @dataclass(frozen=True)
 class Selection:
     """Filter of tasks of one kind."""
@@ -149,6 +159,18 @@ _DUE = Prepared(
     )
     .order_by(TaskRow.created_at, TaskRow.id)
 )
+
+
+async def ready(session: ReadSession, kinds: Collection[TaskKind], task_id: str | None = None) -> list[ReadyTask]:
+    """Returns the ACTIVE tasks of some kinds that are ready, or one of them."""
+    columns = (TaskRow.id, AllocationRow.pool, AllocationRow.ready_at, TaskRow.idle_timeout, TaskRow.last_used_at)
+    query = select(*columns).join(AllocationRow, AllocationRow.task_id == TaskRow.id)
+    query = query.where(TaskRow.kind.in_(kinds), TaskRow.state == TaskState.ACTIVE)
+    query = query.where(AllocationRow.state.in_(LIVE), AllocationRow.ready_at.is_not(None))
+    if task_id is not None:
+        query = query.where(TaskRow.id == task_id)
+    rows = await session.execute(query.order_by(TaskRow.created_at, TaskRow.id))
+    return [ReadyTask(each[0], each[1], each[2], each[3], each[4]) for each in rows if each[2] is not None]
 
 
 async def has_open(session: ReadSession, task_id: str) -> bool:

@@ -52,6 +52,8 @@ class NewTask:
     agent_id: str | None = None
     """The only agent that may run it."""
     environment_key: str | None = None
+    idle_timeout: float | None = None
+    """Seconds without use after which it ends; None for never."""
 
 
 class Tasks:
@@ -84,6 +86,7 @@ class Tasks:
             slots=new.slots,
             agent_id=new.agent_id,
             environment_key=new.environment_key,
+            idle_timeout=new.idle_timeout,
             spec=new.spec.model_copy(update={"task_id": task_id, "task_type": new.kind.value}).model_dump(mode="json"),
         )
         await repository.add(session, row)
@@ -119,14 +122,15 @@ class Tasks:
         await repository.change(session, row, run_id=run_id, retry_at=None)
         await self._managers.request(session, [request])
 
-    async def kill(self, session: WriteSession, row: TaskRow, actor: str) -> None:
-        """Kills the task; no-op if it has ended or is stopping."""
+    async def kill(self, session: WriteSession, row: TaskRow, actor: str, reason: str = "") -> None:
+        """Kills the task; no-op if it has ended or is stopping. ``reason``: why the master does so; empty if a user
+        does."""
         if row.state is not TaskState.ACTIVE:
             return
-        await repository.move(session, self._clock, row, TaskState.STOPPING, actor=actor)
+        await repository.move(session, self._clock, row, TaskState.STOPPING, actor=actor, failure=reason or None)
         live = await allocation_rows.live_of_task(session, row.id)
         if live is not None:
-            await self._managers.kill(session, live, why=f"killed by {actor}")
+            await self._managers.kill(session, live, why=reason or f"killed by {actor}")
 
     async def finish_stopped(self, session: WriteSession, row: TaskRow) -> None:
         """Ends a STOPPING task that has no attempt to settle."""
@@ -161,7 +165,7 @@ class Tasks:
         else:
             is_failed = outcome.state is TaskState.ERROR
             if is_failed and cause is None:
-                cause = f"{ended.message}; a command that has begun does not start again"
+                cause = f"{ended.message}; a {row.kind.value.lower()} that has begun does not start again"
             await repository.move(
                 session,
                 self._clock,
@@ -169,7 +173,7 @@ class Tasks:
                 outcome.state,
                 exit_reason=outcome.reason,
                 exit_code=ended.exit_code,
-                failure=cause if is_failed else None,
+                failure=cause if is_failed else row.failure,
             )
         notify(session, notifications.TASKS)
         if cause is not None and state is not TaskState.STOPPING:

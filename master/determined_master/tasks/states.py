@@ -32,6 +32,7 @@ class Policy:
 
 POLICIES: Mapping[TaskKind, Policy] = {
     TaskKind.COMMAND: Policy(max_failures=5, is_idempotent=False),
+    TaskKind.SHELL: Policy(max_failures=5, is_idempotent=False),
     TaskKind.CHECKPOINT_GC: Policy(max_failures=5, is_idempotent=True),
     TaskKind.ENVIRONMENT: Policy(max_failures=5, is_idempotent=False),
     TaskKind.SEARCH: Policy(max_failures=5, is_idempotent=True, token_scope=TokenScope.SEARCH),
@@ -65,13 +66,13 @@ def decide(end: AttemptEnd) -> TaskOutcome:
     """Returns the outcome by the first rule that matches.
 
     A cluster that shuts down and an agent that is disabled end attempts (KILLED, PREEMPTED) without any failure. On a
-    disabled agent the administrator has ended a command: what it has done is not done a second time.
+    disabled agent the administrator has ended a command or a shell: what it has done is not done a second time.
     """
     if end.state is S.STOPPING:
         return TaskOutcome(S.CANCELED, ExitReason.KILLED, end.failures)
     if end.reason is ExitReason.COMPLETED:
         return TaskOutcome(S.COMPLETED, ExitReason.COMPLETED, end.failures)
-    if end.kind is TaskKind.COMMAND and end.reason is ExitReason.KILLED and end.is_shut_out:
+    if end.kind in _OF_USERS and end.reason is ExitReason.KILLED and end.is_shut_out:
         return TaskOutcome(S.ERROR, ExitReason.KILLED, end.failures)
     if end.reason in (ExitReason.KILLED, ExitReason.PREEMPTED):
         return TaskOutcome(None, failures=end.failures)
@@ -88,8 +89,10 @@ def backoff_seconds(failures: int) -> float:
     return 0.0 if failures <= 1 else min(300.0, 2.0 ** min(failures - 2, 9))
 
 
+_OF_USERS = (TaskKind.COMMAND, TaskKind.SHELL)
 _NOUNS = {
     TaskKind.COMMAND: "the command",
+    TaskKind.SHELL: "the shell",
     TaskKind.CHECKPOINT_GC: "the clean-up of checkpoints",
     TaskKind.ENVIRONMENT: "the build of the environment",
     TaskKind.SEARCH: "the search",

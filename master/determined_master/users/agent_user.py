@@ -45,3 +45,16 @@ def run_as(link: Mapping[str, Any] | None) -> RunAs | None:
         user=link.get("agent_user") or "",
         group=link.get("agent_group") or "",
     )
+
+
+def shown(user_id: int, link: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the user and group of a user's tasks as older clients read them; root's without a link."""
+    values = link or {}
+    return {
+        "id": 0,
+        "user_id": user_id if values else 0,
+        "uid": values.get("agent_uid") or 0,
+        "user": values.get("agent_user") or "root",
+        "gid": values.get("agent_gid") or 0,
+        "group": values.get("agent_group") or "root",
+    }

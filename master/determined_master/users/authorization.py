@@ -21,6 +21,10 @@ class Authorization:
     def may_delete(self, principal: Principal, owner_id: int) -> bool:
         return not principal.is_task and _is_owner(principal, owner_id)
 
+    def may_enter(self, principal: Principal, owner_id: int) -> bool:
+        """Returns whether the principal may enter a task, and so may see what opens it; see ``check_enter``."""
+        return not principal.is_task and _is_owner(principal, owner_id)
+
     def may_improve(self, principal: Principal) -> bool:
         """Returns whether the principal may make a job more urgent than its pool's default, or move it past others'."""
         return not principal.is_task and (self._is_open or principal.admin)
@@ -38,7 +42,7 @@ class Authorization:
     async def check_enter(self, session: ReadSession, principal: Principal, owner_id: int, what: str) -> None:
         """Raises Forbidden for anyone but the owner and admins, on an open cluster too: who enters a task acts as its
         owner."""
-        if not self.may_delete(principal, owner_id):
+        if not self.may_enter(principal, owner_id):
             raise await _refusal(session, owner_id, what, "enter")
 
 

@@ -129,6 +129,15 @@ async def usernames(session: ReadSession, user_ids: Collection[int]) -> dict[int
     return found
 
 
+async def agent_links(session: ReadSession, user_ids: Collection[int]) -> dict[int, dict[str, Any] | None]:
+    """Returns as whom agents run the tasks of each user; None for a user without a link."""
+    found: dict[int, dict[str, Any] | None] = {}
+    for batch in batched(list(user_ids), MAX_IDS_A_STATEMENT):
+        rows = await session.execute(select(UserRow.id, UserRow.agent_user_group).where(UserRow.id.in_(batch)))
+        found.update((user_id, link) for user_id, link in rows)
+    return found
+
+
 async def ids_of_names(session: ReadSession, usernames: Collection[str]) -> Sequence[int]:
     """Returns the ids of the users that have one of the usernames, in this spelling."""
     return (await session.scalars(select(UserRow.id).where(UserRow.username.in_(usernames)))).all()

@@ -44,7 +44,7 @@ from determined_master.logs.repository import warn as warn_in_log
 from determined_master.logs.store import LogStore
 from determined_master.logs.turns import Turns
 from determined_master.metrics.store import MetricStore
-from determined_master.notifications import PROVIDERS, Notifications
+from determined_master.notifications import PROVIDERS, STREAMS, Notifications
 from determined_master.offloading.offloader import Offloader
 from determined_master.providers.command_provider import CommandProvider
 from determined_master.providers.instances import Instances
@@ -57,6 +57,7 @@ from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.database_url import is_postgresql
 from determined_master.settings.settings import Settings, environment
 from determined_master.streams.broker import StreamBroker
+from determined_master.streams.uses import Uses
 from determined_master.tasks.service import Tasks
 from determined_master.trials.access import TrialAccess
 from determined_master.trials.service import Trials
@@ -221,7 +222,7 @@ def build(
         storage=storage,
         access=access,
         rendezvous=RendezvousWait(database, clock, notifications, allocations, access, lambda: registry.master_seen_at),
-        streams=StreamBroker(registry),
+        streams=StreamBroker(registry, Uses(clock, lambda: notifications.publish((STREAMS,)))),
         lease=lease,
         identity=identity,
         draining=draining,

@@ -1,4 +1,4 @@
-"""Wire models of commands."""
+"""Wire models of commands and services."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -49,10 +49,46 @@ class ChangedCommand(Wire):
 
 class LaunchAnswer(CommandAnswer):
     warnings: list[str] = []
+    notes: list[str] = []
+    """Ours: a sentence for each setting that has no or another effect."""
 
 
 class CommandsAnswer(Wire):
     commands: list[Command]
+    pagination: Pagination
+
+
+class Shell(Command):
+    """A shell. The keys are those of its owner and for admins; empty for others."""
+
+    private_key: str = ""
+    public_key: str = ""
+    addresses: list[dict[str, Any]] = []
+    """Always empty: a shell is entered by streams."""
+    agent_user_group: dict[str, Any] = {}
+    idle_timeout: float | None = None
+    """Ours, as ``idleSince``. Seconds without a connection after which it ends; null for never."""
+    idle_since: Time | None = None
+    """Since when nobody is connected; null while somebody is, and while it is not ready."""
+
+
+class ShellAnswer(Wire):
+    shell: Shell
+    config: Json
+
+
+class ChangedShell(Wire):
+    shell: Shell
+
+
+class LaunchedShell(ShellAnswer):
+    warnings: list[str] = []
+    notes: list[str] = []
+    """Ours: a sentence for each setting that has no or another effect."""
+
+
+class ShellsAnswer(Wire):
+    shells: list[Shell]
     pagination: Pagination
 
 
@@ -76,28 +112,29 @@ def launch_body_schema() -> dict[str, Any]:
     return schema
 
 
-def command(
+def of_task(
     row: TaskRow, job: JobRow, username: str, live: AllocationRow | None, containers: Sequence[ContainerRow]
-) -> Command:
+) -> dict[str, Any]:
+    """Returns the fields of a command, which services have too."""
     has_ended = row.state is not None and row.state.is_terminal
-    return Command(
-        id=row.id,
-        description=row.description,
-        state=state(shown_state(row.state, live.state if live else None)),
-        start_time=row.created_at,
-        end_time=row.ended_at,
-        username=username,
-        display_name=username,
-        user_id=row.user_id,
-        resource_pool=job.pool,
-        priority=job.priority,
-        slots=row.slots,
-        job_id=row.job_id,
-        workspace_id=row.workspace_id or 0,
-        container=next((Container(id=c.id, state=state(c.state), parent=c.agent_id) for c in containers), None),
-        exit_status=exit_status(row) if has_ended else None,
-        exit_code=row.exit_code if has_ended else None,
-    )
+    return {
+        "id": row.id,
+        "description": row.description,
+        "state": state(shown_state(row.state, live.state if live else None)),
+        "start_time": row.created_at,
+        "end_time": row.ended_at,
+        "username": username,
+        "display_name": username,
+        "user_id": row.user_id,
+        "resource_pool": job.pool,
+        "priority": job.priority,
+        "slots": row.slots,
+        "job_id": row.job_id,
+        "workspace_id": row.workspace_id or 0,
+        "container": next((Container(id=c.id, state=state(c.state), parent=c.agent_id) for c in containers), None),
+        "exit_status": exit_status(row) if has_ended else None,
+        "exit_code": row.exit_code if has_ended else None,
+    }
 
 
 def shown_state(of_task: TaskState | None, live: AllocationState | None) -> str:
@@ -120,7 +157,7 @@ def exit_status(row: TaskRow) -> str:
     if row.state is TaskState.COMPLETED:
         return "exited successfully"
     if row.state is TaskState.CANCELED:
-        return "killed by a user"
+        return row.failure or "killed by a user"
     return row.failure or "failed"
 
 

@@ -134,11 +134,6 @@ MoveRuns POST /runs/move
 PauseRuns POST /runs/pause
 ResumeRuns POST /runs/resume
 UnarchiveRuns POST /runs/unarchive
-GetShells GET /shells
-LaunchShell POST /shells
-GetShell GET /shells/{shellId}
-KillShell POST /shells/{shellId}/kill
-SetShellPriority POST /shells/{shellId}/set_priority
 GetActiveTasksCount GET /tasks/count
 GetTaskAcceleratorData GET /tasks/{taskId}/acceleratorData
 GetGenericTaskConfig GET /tasks/{taskId}/config

@@ -66,7 +66,11 @@ class TaskRow(Base):
     exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
     exit_code: Mapped[int | None]
     failure: Mapped[str | None] = mapped_column(Text)
-    """One sentence about the cause of its failure."""
+    """One sentence about the cause of its failure, or of its end if the master has ended it."""
+    idle_timeout: Mapped[float | None]
+    """Seconds without use after which a service ends; None for never, and for other kinds."""
+    last_used_at: Mapped[datetime | None]
+    """When a service was used last, as stored now and then; None if it was not used."""
 
 
 class EnvironmentWaitRow(Base):
