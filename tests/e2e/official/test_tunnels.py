@@ -1,4 +1,4 @@
-"""Ports that the official client publishes while it follows a trial."""
+"""Shells of the official client, and ports that it publishes while it follows a trial."""
 
 import json
 import subprocess
@@ -49,3 +49,17 @@ def test_publish_reaches_a_tcp_port_of_the_trial(official: OfficialCluster, tmp_
             (experiment,) = official.api.get("/api/v1/experiments", {"name": "serves"})["experiments"]
             official.api.post(f"/api/v1/experiments/{experiment['id']}/kill", {})
             official.reaches(experiment["id"], "CANCELED")
+
+
+def test_shell_open_runs_a_program_and_a_shell_over_the_clients_own_tunnel(official: OfficialCluster):
+    shell = official.det("shell", "start", "--detach", "--config", "resources.slots=0").strip().splitlines()[-1]
+    nowhere = ("--", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR")
+    printed = official.det("shell", "open", shell, *nowhere, "echo in-$DET_TASK_ID; stty -a | grep -c speed")
+    assert f"in-{shell}" in printed
+    printed = official.det("shell", "open", shell, *nowhere, typed="echo $((40 + 2)); exit\n")
+    assert "42" in printed
+    assert f"/proxy/{shell}" not in printed
+    assert shell in official.det("shell", "list")
+    assert "determined.cli.tunnel" in official.det("shell", "show-ssh-command", shell)
+    official.det("shell", "kill", shell)
+    until(lambda: official.api.get(f"/api/v1/shells/{shell}")["shell"]["state"] == "STATE_TERMINATED")

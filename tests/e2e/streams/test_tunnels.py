@@ -17,9 +17,7 @@ from tests.support.waiting import wait_until
 from websockets.exceptions import InvalidStatus
 
 from determined.client import sign_in
-from determined_master.auth.secrets import Secrets
 from determined_master.proxy.handshakes import MAX_FAILURES_OF_TASK
-from determined_master.ssh import shell_keys
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streams")]
 ATTEMPTS = 1000
@@ -29,14 +27,14 @@ AT_ONCE = 16
 @pytest.fixture
 def shell(stream_cluster: StreamCluster) -> Iterator[str]:
     """Returns the id of a shell that runs."""
-    body = {"config": {"entrypoint": ["sleep", "3600"], "resources": {"slots": 0}}}
-    task_id = str(stream_cluster.session.post("/api/v1/commands", body)["command"]["id"])
+    body = {"config": {"resources": {"slots": 0}}}
+    task_id = str(stream_cluster.session.post("/api/v1/shells", body)["shell"]["id"])
     wait_until(
-        lambda: stream_cluster.session.get(f"/api/v1/commands/{task_id}")["command"]["state"] == "STATE_RUNNING",
+        lambda: stream_cluster.session.get(f"/api/v1/shells/{task_id}")["shell"]["state"] == "STATE_RUNNING",
         what="it runs",
     )
     yield task_id
-    stream_cluster.session.post(f"/api/v1/commands/{task_id}/kill", {})
+    stream_cluster.session.post(f"/api/v1/shells/{task_id}/kill", {})
 
 
 def ssh_of(cluster: StreamCluster, shell: str, key: Path) -> subprocess.CompletedProcess[bytes]:
@@ -55,9 +53,8 @@ def ssh_of(cluster: StreamCluster, shell: str, key: Path) -> subprocess.Complete
 
 def key_of(cluster: StreamCluster, shell: str, folder: Path) -> Path:
     """Writes the key of a shell's user, as its owner gets it from the API."""
-    pair = shell_keys.user_key(Secrets.load(cluster.folder / "data").ssh_secret, shell)
     path = folder / "shell-key"
-    path.write_text(pair.private_openssh)
+    path.write_text(cluster.session.get(f"/api/v1/shells/{shell}")["shell"]["privateKey"])
     path.chmod(0o600)
     return path
 
