@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import websockets.asyncio.client
 import websockets.sync.client
+from tests.support.free_ports import tcp_pair
 from websockets.exceptions import ConnectionClosed
 
 READ_BYTES = 32 << 10
@@ -48,9 +49,9 @@ def connect(
 async def tunnel(url: str, *, source: str = "", token: str = "") -> AsyncIterator[socket.socket]:
     """Connects a tunnel, and yields a socket that carries its bytes. Raises InvalidStatus."""
     async with websockets.asyncio.client.connect(**_options(url, source, token)) as link:
-        ours, theirs = socket.socketpair()
+        ours, theirs = tcp_pair()
         ours.setblocking(False)
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        reader, writer = await asyncio.open_connection(sock=ours)
 
         async def up() -> None:
             while data := await reader.read(READ_BYTES):
