@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 from tests.support.cluster import CONFIG, Cluster, login, open_cluster
 from tests.support.stream_ends import end_of, running
 from tests.support.waiting import eventually
 
 from determined.streams.records import SUBPROTOCOL
+from determined_master.ssh import shell_keys
 from determined_master.streams import broker
 
 
@@ -127,6 +129,36 @@ async def test_a_port_is_asked_for(cluster: Cluster):
     async with running(cluster) as task:
         _, message = await task.open(port=8888)
     assert (message.port, message.execution) == (8888, None)
+
+
+async def test_ssh_gets_the_clients_key_and_the_answer_has_the_hosts_public_key_only(cluster: Cluster):
+    client = shell_keys.user_key(b"a client's", "any").public_openssh
+    async with running(cluster, takes_ssh=True) as task:
+        answer, message = await task.open(ssh={"publicKey": f"{client} ada@laptop"})
+        host = shell_keys.host_key(cluster.master.secrets.ssh_secret, task.task_id)
+        assert message.ssh is not None
+        assert message.ssh.public_keys == [client]
+        assert answer["hostKey"] == host.public_openssh
+        assert load_ssh_private_key(message.ssh.host_key.encode(), None).public_key() == load_ssh_public_key(
+            host.public_openssh.encode()
+        )
+        assert (message.execution, message.port) == (None, 0)
+        assert "PRIVATE" not in f"{answer} {message!r}"
+
+
+@pytest.mark.parametrize("key", ["", "ssh-ed25519 AAAA", "x" * 2000])
+async def test_ssh_without_a_usable_key_is_refused(cluster: Cluster, key: str):
+    async with running(cluster, takes_ssh=True) as task:
+        answer = await cluster.post(task.path, {"ssh": {"publicKey": key}})
+        assert answer.status_code == 400, answer.text
+
+
+async def test_an_agent_that_knows_no_ssh_is_not_asked_for_it(cluster: Cluster):
+    async with running(cluster) as task:
+        key = shell_keys.user_key(b"a client's", "any").public_openssh
+        answer = await cluster.post(task.path, {"ssh": {"publicKey": key}})
+        assert answer.status_code == 409
+        assert "agent one has an earlier version, which knows no SSH" in answer.text
 
 
 async def test_nobody_but_the_owner_and_admins_enters_a_task_on_an_open_cluster_either(tmp_path: Path):

@@ -60,6 +60,8 @@ class Session:
         except Cut as cut:
             if cut.is_final:
                 self.end()
+                # Nobody comes for the rest.
+                await self._stream.close()
             raise
         except StreamBroken:
             self.end()
@@ -111,6 +113,8 @@ class Session:
                         await self._ending.wait()
         except StreamBroken as problem:
             status = {"error": problem.message}
+        except Cut:
+            status = None
         finally:
             await program.close()
         await self._tell({"error": self._reason} if self._reason else status or {"error": "ended"})

@@ -31,8 +31,8 @@ def _is_not_environment(value: object) -> bool:
 
 REMOVED_STORAGES = {"hdfs": "mount the file system as a folder on every machine and use shared_fs"}
 
-PROXY_KEYS = ("proxy_tcp", "unauthenticated", "default_service_id")
-"""How the master forwards a port; it forwards none."""
+PROXY_KEYS = ("unauthenticated", "default_service_id")
+"""Keys of a published port that have no effect yet."""
 _INSTEAD_OF_POD = (
     "use environment.image, environment_variables, add_capabilities and drop_capabilities, resources.shm_size and "
     "devices, and bind_mounts"

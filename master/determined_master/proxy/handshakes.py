@@ -37,7 +37,8 @@ class Handshakes:
     """Counts handshakes that are open, and those that failed.
 
     Where too many are open, the oldest one is ended: a client with the right key needs a fraction of a second, so it is
-    rarely the oldest. Failures of others do not hold up an address that was admitted to a task before.
+    rarely the oldest. An address that was admitted to a task before is preferred, and failures of others do not hold it
+    up.
     """
 
     _open: dict[Handshake, None] = field(default_factory=dict)
@@ -99,8 +100,10 @@ class Handshakes:
         of_task = [each for each in self._open if each.task_id == task_id]
         for handshakes, most in ((of_task, MAX_OPEN_OF_TASK), (list(self._open), MAX_OPEN)):
             if len(handshakes) >= most:
-                self._open.pop(handshakes[0], None)
-                handshakes[0].end()
+                strangers = [each for each in handshakes if (each.task_id, each.address) not in self._known]
+                oldest = (strangers or handshakes)[0]
+                self._open.pop(oldest, None)
+                oldest.end()
 
     def _note_failure(self, handshake: Handshake, now: datetime) -> None:
         for key, most in (

@@ -39,6 +39,8 @@ class Stream:
     task_id: str
     is_signed_in: Callable[[], Awaitable[bool]]
     """Returns False once the sign-in with which it was opened has ended."""
+    is_use: bool = True
+    """True if it counts as use of its task."""
     has_client: asyncio.Event = field(default_factory=asyncio.Event)
     agent: asyncio.Future[WebSocket] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,6 +71,7 @@ class StreamBroker:
         port: int = 0,
         ssh: SshAccess | None = None,
         session_id: str = "",
+        is_use: bool = True,
     ) -> tuple[Stream, str]:
         """Asks the target's agent for a stream; returns it and the id of its session.
 
@@ -80,6 +83,7 @@ class StreamBroker:
             port: a port of the task, without a program.
             ssh: keys of a stream that carries SSH, without both.
             session_id: a session to continue; empty for a new one.
+            is_use: counts as use of the task from the start, and not only from ``note_use``.
 
         Raises Conflict if the agent is not connected or too old, and TooManyRequests.
         """
@@ -93,7 +97,7 @@ class StreamBroker:
         if self._users[user] >= MAX_STREAMS_PER_USER:
             raise TooManyRequests(f"{user} has {MAX_STREAMS_PER_USER} open streams; close some of them")
         keys: dict[Side, str] = {"client": secrets.token_urlsafe(24), "agent": secrets.token_urlsafe(24)}
-        stream = Stream(secrets.token_hex(16), user, keys, target.task_id, is_signed_in)
+        stream = Stream(secrets.token_hex(16), user, keys, target.task_id, is_signed_in, is_use)
         message = OpenStream(
             stream_id=stream.id,
             key=keys["agent"],
@@ -107,7 +111,8 @@ class StreamBroker:
         )
         self._streams[stream.id] = stream
         self._users[user] += 1
-        self.uses.begin(target.task_id)
+        if is_use:
+            self.uses.begin(target.task_id)
         asyncio.get_running_loop().call_later(MEETING_SECONDS, self._expire, stream)
         try:
             await link.socket.send_text(message.model_dump_json())
@@ -147,6 +152,12 @@ class StreamBroker:
             self.end(stream)
             raise NobodyCame("the agent did not connect the stream in time") from None
 
+    def note_use(self, stream: Stream) -> None:
+        """Notes that a stream is used by one who may enter the task; idempotent."""
+        if not stream.is_use and stream.id in self._streams:
+            stream.is_use = True
+            self.uses.begin(stream.task_id)
+
     def end(self, stream: Stream) -> None:
         """Notes that a stream has ended; idempotent."""
         stream.over.set()
@@ -158,7 +169,8 @@ class StreamBroker:
 
     def _forget(self, stream: Stream) -> None:
         if self._streams.pop(stream.id, None) is not None:
-            self.uses.end(stream.task_id)
+            if stream.is_use:
+                self.uses.end(stream.task_id)
             self._users[stream.user] -= 1
             if not self._users[stream.user]:
                 del self._users[stream.user]

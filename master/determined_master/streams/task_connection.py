@@ -78,10 +78,11 @@ class TaskConnection:
         """Opens a connection to a port of a task, or to its SSH. Whether it is taken is known by the first ``read``.
 
         Args: as those of :meth:`StreamBroker.open`; who calls it asks ``is_signed_in`` while the connection is open.
+        SSH is no use of the task until its client is let in.
 
         Raises Conflict and TooManyRequests as that does, and NobodyCame if the agent does not connect.
         """
-        stream, _ = await broker.open(target, user, is_signed_in=is_signed_in, port=port, ssh=ssh)
+        stream, _ = await broker.open(target, user, is_signed_in=is_signed_in, port=port, ssh=ssh, is_use=ssh is None)
         try:
             agent = await broker.meet_agent(stream)
         except BaseException:
@@ -99,6 +100,7 @@ class TaskConnection:
             if record.kind is Kind.OUTPUT and record.content:
                 return record.content
             if record.kind is Kind.ADMITTED:
+                self._broker.note_use(self._stream)
                 self.admitted.set()
             if record.kind is Kind.STATUS and "error" in record.value:
                 self._is_at_end = True

@@ -142,6 +142,20 @@ async def test_a_session_continues_over_another_connection_and_loses_nothing():
     assert (program.is_closed, ended) == (True, [session])
 
 
+async def test_a_client_that_ends_its_session_is_not_waited_for():
+    program = FakeProgram()
+    session, ended = begin(program)
+    client = Client(session)
+    wire = client.connect()
+    await client.stream.send(Record(Kind.INPUT, b"x"))
+    assert (await client.stream.receive()).content == b"x"
+    wire.cut(is_final=True)
+    await client.disconnected()
+    async with asyncio.timeout(10):
+        await session.closed()
+    assert (program.is_closed, ended) == (True, [session])
+
+
 async def test_a_session_whose_client_stays_away_ends_its_program():
     program = FakeProgram()
     session, ended = begin(program, kept=0.05)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.streams.conftest import StreamCluster
+from tests.support.free_ports import free_port
 from tests.support.live_trials import Experiment
 from tests.support.ssh_user import SshUser
 from tests.support.waiting import wait_until
@@ -100,12 +101,6 @@ def serving(stream_cluster: StreamCluster, tmp_path: Path) -> Iterator[tuple[Exp
     yield experiment, int(line.split("waits ")[1].split()[0])
     experiment.do("kill")
     experiment.nothing_left()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def test_a_forwarded_port_reaches_a_server_of_the_trial_and_no_other_machine(

@@ -45,7 +45,7 @@ class SshConnection:
 
     def __init__(self, entry: TaskEntry, folder: RunFolder, access: SshAccess) -> None:
         self._server = _Server(entry, folder, access)
-        self._host_key = access.host_key
+        self._host_key = asyncssh.import_private_key(access.host_key)
         self._login_bytes = 0
         self._is_admission_told = False
         self._is_closed = False
@@ -122,7 +122,7 @@ class SshConnection:
             connection = await asyncssh.run_server(
                 sock,
                 server_factory=lambda: self._server,
-                server_host_keys=[asyncssh.import_private_key(self._host_key)],
+                server_host_keys=[self._host_key],
                 server_version="Detent",
                 public_key_auth=True,
                 password_auth=False,

@@ -29,8 +29,6 @@ from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
 
 PATH = "/proxy/{service}/"
-SHELLS = (TaskKind.COMMAND,)
-"""Kinds of tasks whose owner's key is let in without a sign-in."""
 SIGN_IN_SECONDS = 15.0
 SIGNED_OUT = 4401
 UNSUPPORTED = 1003
@@ -72,7 +70,7 @@ class TunnelEndpoint:
         with self.handshakes.begin(task_id, address, self.clock.now, replaced.set) as handshake:
             async with self.database.read() as session:
                 task = await tasks.find(session, task_id)
-                if task is None or task.kind not in SHELLS:
+                if task is None or task.kind is not TaskKind.SHELL:
                     raise NotFound(f"there is no shell {task_id}")
                 owner_id = task.user_id
                 if not (await users.get(session, owner_id)).active:
