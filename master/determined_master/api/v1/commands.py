@@ -93,8 +93,8 @@ def routes_of(shown: Shown) -> APIRouter:
     """Returns the routes of one kind."""
     kind, noun, plural = shown.kind, shown.kind.noun, f"{shown.kind.noun}s"
     router = APIRouter(route_class=JsonRoute, prefix=f"/api/v1/{plural}", tags=[plural])
-    one = f"/{{{noun}_id}}"
-    Id = Annotated[str, Path(alias=f"{noun}_id")]  # a type
+    alias = f"{noun}_id"
+    one = f"/{{{alias}}}"
 
     async def changed(database: Database, task_id: str, viewer: Viewer) -> Wire:
         async with database.read() as session:
@@ -150,19 +150,27 @@ def routes_of(shown: Shown) -> APIRouter:
         return shown.several(**{plural: await show(session, rows, viewer(principal)), "pagination": pagination})
 
     @router.get(one, response_model=shown.one, name=f"get_{noun}")
-    async def get_task(task_id: Id, principal: Anyone, session: Read, viewer: ViewerDep) -> Wire:
+    async def get_task(
+        task_id: Annotated[str, Path(alias=alias)], principal: Anyone, session: Read, viewer: ViewerDep
+    ) -> Wire:
         row = await get(session, kind, task_id)
         (task,) = await show(session, [row], viewer(principal))
         return shown.one(**{noun: task, "config": schemas.shown_config(row)})
 
     @router.post(f"{one}/kill", response_model=shown.changed, name=f"kill_{noun}")
-    async def kill(task_id: Id, user: Owner, commands: CommandsDep, database: DatabaseDep, viewer: ViewerDep) -> Wire:
+    async def kill(
+        task_id: Annotated[str, Path(alias=alias)],
+        user: Owner,
+        commands: CommandsDep,
+        database: DatabaseDep,
+        viewer: ViewerDep,
+    ) -> Wire:
         await commands.kill(kind, task_id, user)
         return await changed(database, task_id, viewer(user))
 
     @router.post(f"{one}/set_priority", response_model=shown.changed, name=f"set_{noun}_priority")
     async def set_priority(
-        task_id: Id,
+        task_id: Annotated[str, Path(alias=alias)],
         body: schemas.PriorityBody,
         user: Owner,
         commands: CommandsDep,
