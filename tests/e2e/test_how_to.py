@@ -121,7 +121,11 @@ def test_the_page_about_shells_works_on_a_trial_that_runs(
         if "det trial exec" in command:
             trial = str(ids(home)[1])
             wait_until(lambda: "waiting" in det(environ, "trial", "logs", trial), what="the trial runs")
-        return command
+        # ssh looks for its files in the home folder of the machine's user, whatever HOME is.
+        config = f"{environ['HOME']}/.ssh/config"
+        if command.startswith("rsync"):
+            return command.replace("rsync ", f"rsync -e 'ssh -F {config}' ", 1)
+        return command.replace("ssh ", f"ssh -F {config} ", 1) if command.startswith("ssh ") else command
 
     assert read("shell-in-a-trial", prepare=when_it_runs)
 

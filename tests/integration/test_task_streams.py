@@ -177,6 +177,7 @@ async def test_nobody_but_the_owner_and_admins_enters_a_task_on_an_open_cluster_
         {},
         {"argv": []},
         {"argv": ["a"], "port": 1},
+        {"ssh": {"publicKey": "ssh-ed25519 AAAA"}, "port": 1},
         {"port": 65536},
         {"argv": ["a\0b"]},
         {"argv": ["x"] * 1001},

@@ -37,6 +37,8 @@ CLOSE_SECONDS = 15.0
 """Time for programs to end; a task that does not let go of one is left behind."""
 # Without Diffie-Hellman over large primes: a client that nobody knows could make the agent compute for long.
 KEY_EXCHANGES = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
+# A copy costs the agent a third less with them than with the cipher that OpenSSH prefers.
+CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1", "")
 
 
@@ -131,6 +133,7 @@ class SshConnection:
                 gss_host=None,
                 login_timeout=LOGIN_SECONDS,
                 kex_algs=KEY_EXCHANGES,
+                encryption_algs=CIPHERS,
                 # A client that is gone is noticed.
                 keepalive_interval=KEEPALIVE_SECONDS,
                 # Before a key is shown, nothing is unpacked.
