@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from determined_master import notifications
 from determined_master.api import agent_link, errors, stream_endpoint
@@ -28,6 +28,7 @@ from determined_master.api.detent import (
     search_task,
     sign_in,
     storage,
+    task_pages,
     task_streams,
     trial_progress,
     why,
@@ -39,6 +40,7 @@ from determined_master.api.fast.dispatch import FastPath, HotRoute
 from determined_master.api.fast.openapi import add_hot
 from determined_master.api.fast.routes import FastRoutes
 from determined_master.api.forwarded_headers import ForwardedHeaders
+from determined_master.api.proxy.origin_app import OriginApp, choose_by_host
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.schemas.base import WIRE_VERSION
@@ -124,6 +126,7 @@ ROUTERS = (
     experiment_list.router,
     bulk_actions.router,
     task_streams.router,
+    task_pages.router,
 )
 
 METRICS_PATH = "/api/v1/trials/{trial_id:int}/metrics"
@@ -165,7 +168,9 @@ class App(FastAPI):
         self.state.feed = ChangeFeed(lambda: services.identity.epoch, published.publish, is_followed)
         published.observers.append(self.state.feed.on_topics)
         self.hot = _hot_routes(services)
-        self._edge = OuterMiddleware(FastPath(super().__call__, self.hot, self), services.settings.base_path)
+        edge: ASGIApp = OuterMiddleware(FastPath(super().__call__, self.hot, self), services.settings.base_path)
+        domain = services.settings.proxy_domain
+        self._edge = choose_by_host(origin_app(services), edge, domain) if domain else edge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._edge(scope, receive, send)
@@ -198,6 +203,11 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.append(DocsSite(docs_folder()))
     app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app
+
+
+def origin_app(services: Services) -> ASGIApp:
+    """Returns the application of the origins of tasks."""
+    return ForwardedHeaders(OriginApp(services.pages), services.settings.trusted_proxies)
 
 
 def _hot_routes(services: Services) -> tuple[HotRoute, ...]:

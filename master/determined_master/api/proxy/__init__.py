@@ -1,0 +1,1 @@
+"""HTTP and websockets between browsers or programs and ports of tasks."""
