@@ -6,7 +6,9 @@ import websockets
 
 _LIBRARIES = str(Path(websockets.__file__).parents[1])
 """A task has the libraries of its own environment only."""
-SERVER = f"import sys; sys.path.append({_LIBRARIES!r})" + r'''
+SERVER = (
+    f"import sys; sys.path.append({_LIBRARIES!r})"
+    + r"""
 import asyncio, hashlib, http.server, json, pathlib, sys, threading, time
 
 ECHO_PORT = 0
@@ -130,9 +132,12 @@ async def sockets():
                 await socket.close(4321, "enough")
             else:
                 await socket.send(message)
-    async with serve(echo, "127.0.0.1", 0, max_size=None, compression=None, subprotocols=["echo.v1"]) as running:
+    def chosen(_, offered):
+        return "echo.v1" if "echo.v1" in offered else None
+    async with serve(echo, "127.0.0.1", 0, max_size=None, compression=None, select_subprotocol=chosen) as running:
         print("waits on", server.server_address[1], running.sockets[0].getsockname()[1], flush=True)
         await asyncio.Future()
 
 asyncio.run(sockets())
-'''
+"""
+)

@@ -1,4 +1,4 @@
-"""Headers between a browser and a task: what each side says to the master, or could say in its name, is left out. Pure."""
+"""Headers between a browser and a task, without what either side says to the master or could say in its name. Pure."""
 
 from collections.abc import Iterable, Sequence
 

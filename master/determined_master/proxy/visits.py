@@ -4,9 +4,11 @@ import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from determined.errors import ApiError
 from determined_master.auth.authentication import Authenticator
@@ -52,6 +54,19 @@ class Visit:
     async def is_allowed(self) -> bool:
         return await self.sign_in.may_enter(self.owner_id)
 
+    async def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs what answers the visitor. It is cut, without an error, when the visit ends."""
+        running = asyncio.create_task(work)
+        self.running.add(running)
+        try:
+            await asyncio.wait({running})
+            if not running.cancelled():
+                running.result()
+        finally:
+            self.running.discard(running)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
     def end(self) -> None:
         for task in self.running:
             task.cancel()
@@ -76,6 +91,7 @@ class Visits:
         self._clock = clock
         self._tickets: OrderedDict[bytes, Ticket] = OrderedDict()
         self._visits: OrderedDict[bytes, Visit] = OrderedDict()
+        self._programs: set[Visit] = set()
 
     def make_ticket(self, service: TaskPort, owner_id: int, sign_in: SignIn, path: str) -> str:
         text = secrets.token_urlsafe(32)
@@ -112,11 +128,23 @@ class Visits:
             self._end(digest)
         return None
 
+    @contextmanager
+    def program(self, visit: Visit) -> Iterator[None]:
+        """Counts what a program does with its user's token as a visit, which ends with the token."""
+        self._programs.add(visit)
+        try:
+            yield
+        finally:
+            self._programs.discard(visit)
+
     async def check(self) -> None:
         """Ends the visits whose users are no longer signed in, or may no longer enter."""
         for digest, visit in list(self._visits.items()):
             if not await visit.is_allowed():
                 self._end(digest)
+        for visit in list(self._programs):
+            if not await visit.is_allowed():
+                visit.end()
 
     def end_of(self, service: TaskPort) -> None:
         """Ends the visits at one port."""

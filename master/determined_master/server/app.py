@@ -40,6 +40,7 @@ from determined_master.api.fast.dispatch import FastPath, HotRoute
 from determined_master.api.fast.openapi import add_hot
 from determined_master.api.fast.routes import FastRoutes
 from determined_master.api.forwarded_headers import ForwardedHeaders
+from determined_master.api.proxy.cluster_proxy import ClusterProxy
 from determined_master.api.proxy.origin_app import OriginApp, choose_by_host
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
@@ -200,6 +201,7 @@ def create_app(services: Services) -> FastAPI:
     for router in ROUTERS:
         # Not include_router, which looks at each route of each router anew for every request.
         app.router.routes.extend(router.routes)
+    app.router.routes.append(ClusterProxy(services.pages, services.authenticator))
     app.router.routes.append(DocsSite(docs_folder()))
     app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app

@@ -66,7 +66,7 @@ class _Listening:
 
 
 def _bound(host: str, port: int) -> list[socket.socket]:
-    """Returns sockets on the host's address; of a loopback address on both, as a browser may try the other one first."""
+    """Returns sockets on the host's address; of a loopback address on both, as a browser may try either."""
     hosts = [host]
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_loopback:

@@ -17,7 +17,12 @@ from tests.support.task_server import SERVER
 
 from determined.client.session import Session
 
-NAVIGATION = {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", "accept": "text/html"}
+NAVIGATION = {
+    "sec-fetch-site": "none",
+    "sec-fetch-mode": "navigate",
+    "sec-fetch-dest": "document",
+    "accept": "text/html",
+}
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Passes an HTTP request to a port of a task and its answer back, each piece only as fast as the other side takes it."""
+"""Passes an HTTP request to a port of a task and its answer back, each piece as fast as the other side takes it."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,9 +1,6 @@
-"""The application that answers at the origins of tasks. It serves nothing of the cluster, and takes no sign-in of it."""
+"""The application that answers at the origins of tasks. It serves nothing of the cluster and takes no sign-in of it."""
 
-import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import Headers
@@ -15,7 +12,7 @@ from determined.errors import DeterminedError
 from determined_master.api.proxy.failures import failure_page
 from determined_master.api.proxy.http_forwarding import AnswerCut, Forwarding
 from determined_master.api.proxy.plain_pages import HEADERS, plain_page
-from determined_master.api.proxy.websocket_forwarding import WebSocketForwarding
+from determined_master.api.proxy.websocket_forwarding import serve_websocket
 from determined_master.proxy import cookies, cross_origin, headers
 from determined_master.proxy.addresses import label_in
 from determined_master.proxy.origins import Origin
@@ -59,7 +56,7 @@ class OriginApp:
         asked = Headers(raw=scope["headers"])
         accept = asked.get("accept", "")
         if origin is None:
-            text = "Open it again from the page of its task, or with `det task open`: the master has forgotten this address."
+            text = "The master has forgotten this address. Open it again from its task's page, or with `det task open`."
             return plain_page(accept, 404, "Nothing is open here", text)
         if headers.are_too_large(scope["headers"]):
             return plain_page(accept, 431, "Too many cookies", "The headers of the request have more than 64 KiB.")
@@ -85,7 +82,7 @@ class OriginApp:
             may_cache=not self._pages.origins.has_ports,
         )
         try:
-            await _until_visit_ends(visit, lambda: forwarding.pass_on(scope, receive, send, target_of(scope)))
+            await visit.run(forwarding.pass_on(scope, receive, send, target_of(scope)))
         except AnswerCut as problem:
             logger.info(
                 "the answer of %s was cut: %s", service, problem
@@ -108,18 +105,9 @@ class OriginApp:
         try:
             connection = await self._pages.network.connect(origin.service, visit.sign_in.user)
         except DeterminedError as problem:
-            logger.info("no websocket to %s: %s", origin.service, problem)
-            await socket.close()
+            await socket.send_denial_response(failure_page("", origin.service, problem))
             return
-        forwarding = WebSocketForwarding(origin.service, connection)
-        try:
-            target = target_of(socket.scope).decode("latin-1")
-            await _until_visit_ends(visit, lambda: forwarding.pass_on(socket, target))
-        except DeterminedError as problem:
-            logger.info("no websocket to %s: %s", origin.service, problem)
-            await socket.close()
-        finally:
-            await connection.close()
+        await serve_websocket(visit, connection, socket, target_of(socket.scope))
 
     async def _enter(self, scope: Scope, origin: Origin) -> Response:
         """Takes a ticket, and leads on to an address without it."""
@@ -172,26 +160,6 @@ def choose_by_host(origins: ASGIApp, cluster: ASGIApp, domain: str) -> ASGIApp:
         await (origins if is_below else cluster)(scope, receive, send)
 
     return serve
-
-
-async def _until_visit_ends(visit: Visit, work: Callable[[], Awaitable[None]]) -> None:
-    """Runs what answers a visitor. It is cut when the visit ends, without an error."""
-
-    async def run() -> None:
-        await work()
-
-    running = asyncio.create_task(run())
-    visit.running.add(running)
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(running)
-            return
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            running.cancel()
-            raise asyncio.CancelledError
-    finally:
-        visit.running.discard(running)
 
 
 def _entrance(origin: Origin, path: str) -> str:

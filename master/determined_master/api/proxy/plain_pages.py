@@ -32,10 +32,10 @@ def plain_page(
         return PlainTextResponse(f"{title}: {text}{where}\n", status, HEADERS)
     anchor = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
     form = f'<form method="post"><button style="font:inherit">{html.escape(button)}</button></form>' if button else ""
+    head, escaped = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">', html.escape(title)
     return HTMLResponse(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f'<title>{html.escape(title)}</title><body style="{_STYLE}"><h1 style="font-size:1.4em">{html.escape(title)}</h1>'
-        f"<p>{html.escape(text)}</p>{anchor}{form}</body></html>",
+        f'<!doctype html><html lang="en"><head>{head}<title>{escaped}</title></head><body style="{_STYLE}">'
+        f'<h1 style="font-size:1.4em">{escaped}</h1><p>{html.escape(text)}</p>{anchor}{form}</body></html>',
         status,
         HEADERS,
     )

@@ -1,4 +1,4 @@
-"""Passes a websocket between a visitor and a port of a task, message by message, as fast as the other side takes them."""
+"""Passes a websocket between a visitor and a port of a task, each message only as fast as the other side takes it."""
 
 import asyncio
 import contextlib
@@ -11,14 +11,17 @@ from websockets.protocol import State
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
+from determined_master.api.proxy.failures import failure_page
 from determined_master.proxy import headers
 from determined_master.proxy.task_port import TaskPort
+from determined_master.proxy.visits import Visit
 from determined_master.streams.relay import close
 from determined_master.streams.task_connection import ConnectionFailed, TaskConnection
 
 MAX_MESSAGE_BYTES = 16 << 20
 """Of one message in either direction; a websocket as a whole has no limit."""
 TASK_GONE = 1012
+SIGNED_OUT = 4401
 NO_STATUS = 1005
 ABNORMAL = 1006
 INVALID = 1007
@@ -26,6 +29,18 @@ INVALID = 1007
 
 class Refused(ConnectionFailed):
     """The task does not take the websocket."""
+
+
+async def serve_websocket(visit: Visit, connection: TaskConnection, socket: WebSocket, target: bytes) -> None:
+    """Serves a visitor's websocket over a connection, which is closed at the end, until one side or the visit ends."""
+    forwarding = WebSocketForwarding(visit.service, connection)
+    try:
+        await visit.run(forwarding.pass_on(socket, target.decode("latin-1")))
+        await close(socket, SIGNED_OUT, "you are no longer signed in")  # unless it is closed
+    except ConnectionFailed as problem:
+        await socket.send_denial_response(failure_page("", visit.service, problem))
+    finally:
+        await connection.close()
 
 
 @dataclass
