@@ -29,7 +29,8 @@ from determined_master.errors import StorageUnavailable
 from determined_master.server.app import create_app, origin_app
 from determined_master.server.http_server import Server, Sweeper, config_of, raise_descriptor_limit
 from determined_master.server.origin_listeners import OriginListeners
-from determined_master.settings.settings import Settings, SettingsError, environment, read_settings
+from determined_master.settings.read_settings import SettingsError, environment, read_settings
+from determined_master.settings.settings import Settings
 from determined_master.wiring.services import Services, build
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access.access import ClusterFolders, HostAccess
 from determined_master.settings import settings as master_settings
+from determined_master.settings.read_settings import read_settings
 from determined_master.tasks.container_settings import container_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "users-who-do-not-trust-each-other.md"
@@ -70,7 +71,7 @@ def test_each_agent_yaml_of_the_page_is_read_by_the_agent(tmp_path: Path, text: 
 def test_the_master_yaml_of_the_page_is_read_by_the_master(tmp_path: Path) -> None:
     (tmp_path / "master.yaml").write_text(MASTER)
     arguments = ["--config", str(tmp_path / "master.yaml"), "--data", str(tmp_path / "data")]
-    assert master_settings.read_settings(arguments, {}).storage_default["host_path"] == "/mnt/checkpoints"
+    assert read_settings(arguments, {}).storage_default["host_path"] == "/mnt/checkpoints"
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

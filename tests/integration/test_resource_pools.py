@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from tests.support.cluster import CONFIG, open_cluster
 from tests.support.waiting import eventually
 
-from determined_master.settings.settings import Settings, SettingsError, read_settings
+from determined_master.settings.read_settings import SettingsError, read_settings
+from determined_master.settings.settings import Settings
 
 POOLS = [
     {

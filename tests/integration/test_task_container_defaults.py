@@ -7,7 +7,8 @@ import pytest
 from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 
 from determined.link.messages import ContainerSpec
-from determined_master.settings.settings import Settings, SettingsError, read_settings
+from determined_master.settings.read_settings import SettingsError, read_settings
+from determined_master.settings.settings import Settings
 
 FILE = """
 config_file: /etc/determined/master.yaml

@@ -19,7 +19,8 @@ from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
 from determined_master.db.migrate import MigrationFailed, bring_up, downgrade, known_revisions, revision_of
 from determined_master.db.sqlite import file as sqlite_file
 from determined_master.settings.database_url import is_postgresql, is_sqlite, usable_url
-from determined_master.settings.settings import Settings, SettingsError, environment, read_settings
+from determined_master.settings.read_settings import SettingsError, environment, read_settings
+from determined_master.settings.settings import Settings
 
 
 def back_up(argv: Sequence[str]) -> int:

@@ -59,7 +59,8 @@ from determined_master.proxy.task_pages import TaskPages
 from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.database_url import is_postgresql
-from determined_master.settings.settings import Settings, environment
+from determined_master.settings.read_settings import environment
+from determined_master.settings.settings import Settings
 from determined_master.streams.broker import StreamBroker
 from determined_master.streams.uses import Uses
 from determined_master.tasks.service import Tasks

@@ -7,8 +7,8 @@ import pytest
 from determined.config import settings_file
 from determined.errors import ConfigError
 from determined_agent.settings import read_settings as read_agent
-from determined_master.settings.settings import SettingsError
-from determined_master.settings.settings import read_settings as read_master
+from determined_master.settings.read_settings import SettingsError
+from determined_master.settings.read_settings import read_settings as read_master
 
 KNOWN = {"port", "log_level"}
 

@@ -10,7 +10,8 @@ from determined.errors import NotFound
 from determined.storage.bucket_access import Bucket
 from determined_master.checkpoints import folders, storage
 from determined_master.errors import OutOfReach
-from determined_master.settings.settings import Settings, SettingsError, read_settings
+from determined_master.settings.read_settings import SettingsError, read_settings
+from determined_master.settings.settings import Settings
 
 UUID = checkpoint_uuid(1)
 

@@ -9,7 +9,7 @@ from tests.support.tls_server import written_pair
 
 from determined_master.__main__ import main
 from determined_master.server import tls
-from determined_master.settings.settings import SettingsError, read_settings
+from determined_master.settings.read_settings import SettingsError, read_settings
 
 NOW = datetime.now(UTC)
 
