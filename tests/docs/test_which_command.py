@@ -21,9 +21,9 @@ WORKFLOWS = {row[0].strip("`").split()[1]: row for row in ROWS if row[0].endswit
 CODE = re.compile(r"`([^`]+)`")
 
 
-def test_the_table_has_eight_lines_and_each_command_once() -> None:
+def test_the_table_has_nine_lines_and_each_command_once() -> None:
     commands = [command for row in ROWS for command in CODE.findall(row[0])]
-    assert len(ROWS) == 8
+    assert len(ROWS) == 9
     assert len(set(commands)) == len(commands)
 
 

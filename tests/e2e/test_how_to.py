@@ -42,7 +42,15 @@ ON_SHARED_CLUSTER = (
     "rlhf",
 )
 LONG = ("deepspeed", "several-slots")
-WITH_MORE_PARTS = {"shell-in-a-trial", "horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
+WITH_MORE_PARTS = {
+    "shell-in-a-trial",
+    "shells",
+    "horovod",
+    "environments",
+    "several-machines",
+    "gpus",
+    "coming-from-determined",
+}
 IN_OTHER_FILES = {
     "keras",
     "lightning",
@@ -128,6 +136,22 @@ def test_the_page_about_shells_works_on_a_trial_that_runs(
         return command.replace("ssh ", f"ssh -F {config} ", 1) if command.startswith("ssh ") else command
 
     assert read("shell-in-a-trial", prepare=when_it_runs)
+
+
+def test_the_page_about_shells_of_their_own_works_once_the_shell_is_ready(
+    read: Callable[..., list[str]], environ: dict[str, str], tmp_path: Path
+) -> None:
+    def once_ready(command: str) -> str:
+        if "det task exec" in command:
+            shell = (tmp_path / "id.txt").read_text().strip()
+            path = f"/api/v1/tasks/{shell}"
+            is_ready = '"isReady":true'
+            wait_until(
+                lambda: is_ready in det(environ, "dev", "curl", path).replace(" ", ""), what="the shell is ready"
+            )
+        return command
+
+    assert read("shells", prepare=once_ready)
 
 
 @pytest.mark.long  # like the page about DeepSpeed

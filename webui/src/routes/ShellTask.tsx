@@ -18,9 +18,6 @@ import { killShell, shellQuery, type ShellTask } from "@/services/shells";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** The words of the API for tasks, in those of badges. */
-const BADGES: Record<string, string> = { STATE_TERMINATING: "STATE_STOPPING", STATE_TERMINATED: "STATE_COMPLETED" };
-
 /** The page of a shell that is a task of its own: its state, and a terminal in it. */
 export function Component() {
   const { taskId = "" } = useParams();
@@ -46,7 +43,7 @@ function Found({ task }: { task: ShellTask }) {
     <main>
       <div className={layout.pageHead}>
         <h1 className={layout.grow}>{escapeControl(task.description)}</h1>
-        <StateBadge state={BADGES[task.state] ?? task.state} />
+        {!isOver && <StateBadge state={task.state === "STATE_TERMINATING" ? "STATE_STOPPING" : task.state} />}
         {isOwn && !isOver && (
           <Button kind="danger" onClick={() => setKilling(true)}>
             Kill…
@@ -59,7 +56,7 @@ function Found({ task }: { task: ShellTask }) {
         {!isOver && task.idleTimeout != null && (
           <>, ends {duration(task.idleTimeout * 1000)} after the last connection</>
         )}
-        {isOver && <>: {escapeControl(task.exitStatus ?? "ended")}</>}. <Link to="/cluster#tasks">All tasks</Link>
+        {isOver && <>, ended: {escapeControl(task.exitStatus ?? "")}</>}. <Link to="/cluster#tasks">All tasks</Link>
       </p>
       {isOwn ? (
         <TaskTerminal task={task} isOver={isOver} />
