@@ -34,6 +34,15 @@ BY_NAME = {
     "unarchive": "the command table composes its name",
     "upload": "the protocol of checkpoint storage; determined.core calls it",
 }
+BY_NAME |= dict.fromkeys(
+    (
+        *("connection_made", "connection_lost", "data_received", "eof_received", "pause_writing", "resume_writing"),
+        *("pty_requested", "shell_requested", "exec_requested", "subsystem_requested", "session_started"),
+        *("terminal_size_changed", "signal_received", "break_received", "auth_completed", "public_key_auth_supported"),
+        *("validate_public_key", "session_requested", "connection_requested"),
+    ),
+    "asyncssh calls it",
+)
 COMMAND = re.compile(r'"[\w.{}]+:(\w+)"')
 
 

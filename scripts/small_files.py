@@ -33,6 +33,7 @@ REASONS: Mapping[str, str] = {
     "determined_cli.agent.arguments": _NOUN,
     "determined_cli.agent.slot_arguments": _NOUN,
     "determined_cli.dev.arguments": _NOUN,
+    "determined_cli.ssh.arguments": _NOUN,
     "determined.exec.probe_storage": "a program of its own: it runs under the Python of the task",
     "runner.mlrunner.examine": _NOTEBOOKS,
     "runner.runner.examine": _NOTEBOOKS,
