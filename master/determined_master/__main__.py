@@ -26,8 +26,9 @@ from determined_master.db.lease import DatabaseAway, DatabaseTaken
 from determined_master.db.migrate import MigrationFailed
 from determined_master.db.sqlite import file as sqlite_file
 from determined_master.errors import StorageUnavailable
-from determined_master.server.app import create_app
+from determined_master.server.app import create_app, origin_app
 from determined_master.server.http_server import Server, Sweeper, config_of, raise_descriptor_limit
+from determined_master.server.origin_listeners import OriginListeners
 from determined_master.settings.settings import Settings, SettingsError, environment, read_settings
 from determined_master.wiring.services import Services, build
 
@@ -144,6 +145,7 @@ async def serve(services: Services) -> int:
     sweeper = Sweeper(max_connections=raise_descriptor_limit())
     config = config_of(create_app(services), tls_cert=settings.tls_cert, tls_key=settings.tls_key)
     server = Server(config, services.notifications, sweeper)
+    services.pages.origins.listen = OriginListeners(origin_app(services), server, settings.host).listen
     scheme = "https" if settings.tls_cert else "http"
     server.announcement = f"ready: {scheme}://{settings.host}:{port}" if settings.announce else ""
     server.on_ready = startup.collect_from_now_on

@@ -140,6 +140,7 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
     await update_columns(cluster.master.indexer)
     launch = {"config": {"entrypoint": ["ls"], "resources": {"slots": 3}}}
     waits = (await cluster.post("/api/v1/commands", launch)).json()["command"]["id"]
+    shell = (await cluster.post("/api/v1/shells", {"config": {"resources": {"slots": 3}}})).json()["shell"]["id"]
     generic = (await cluster.post("/api/v1/commands", launch)).json()["command"]["id"]
     job = (await cluster.get("/api/v1/experiments/1"))["experiment"]["jobId"]
 
@@ -167,6 +168,13 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
             {},
         ),
         ("POST", "/api/v1/commands/{command_id}/kill"): (f"/api/v1/commands/{waits}/kill", {}, {}),
+        ("POST", "/api/v1/shells"): ("/api/v1/shells", {"config": {}}, {}),
+        ("POST", "/api/v1/shells/{shell_id}/set_priority"): (
+            f"/api/v1/shells/{shell}/set_priority",
+            {"priority": 1},
+            {},
+        ),
+        ("POST", "/api/v1/shells/{shell_id}/kill"): (f"/api/v1/shells/{shell}/kill", {}, {}),
         ("POST", "/api/v1/job-queues"): ("/api/v1/job-queues", {"updates": [{"jobId": job, "weight": 2}]}, {}),
         ("POST", "/detent/job-queues"): ("/detent/job-queues", {"updates": [{"jobId": job, "priority": 7}]}, {}),
         ("POST", "/api/v1/tasks/{task_id}/kill"): (f"/api/v1/tasks/{generic}/kill", {}, {}),

@@ -64,6 +64,7 @@ def bodies(everyone: Callers) -> dict[str, Any]:
         },
         "POST /detent/checkpoints/removed": {"removed": [], "failed": {seeded.checkpoint: "taken"}},
         "POST /api/v1/commands/{command_id}/set_priority": {"priority": 60},
+        "POST /api/v1/shells/{shell_id}/set_priority": {"priority": 60},
         "POST /api/v1/job-queues": {"updates": [{"jobId": seeded.job, "weight": 2}]},
         "POST /detent/job-queues": {"updates": [{"jobId": seeded.job, "weight": 2}]},
         "PATCH /api/v1/experiments/{experiment_id}": {"name": "taken", "notes": "taken"},
@@ -82,6 +83,7 @@ def bodies(everyone: Callers) -> dict[str, Any]:
         },
         "PATCH /api/v1/users/{user_id}": {"displayName": "taken"},
         "POST /api/v1/commands": {"config": {"entrypoint": 5}},  # an empty configuration would start a command
+        "POST /api/v1/shells": {"config": {"resources": 5}},
         "POST /api/v1/users": {"user": {"username": "taken", "admin": True}},
         "POST /api/v1/users/setting": {"settings": []},
         "POST /detent/agents/{agent_id}/output": {},

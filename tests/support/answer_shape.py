@@ -30,6 +30,8 @@ _ROOTS = {
     "checkpoints": "checkpoint",
     "command": "command",
     "commands": "command",
+    "shell": "shell",
+    "shells": "shell",
     "agent": "agent",
     "agents": "agent",
     "slot": "slot",

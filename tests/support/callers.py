@@ -35,6 +35,7 @@ class Callers:
                 "resources_id": self.seeded.container,
                 "uuid": self.seeded.checkpoint,
                 "command_id": self.seeded.command,
+                "shell_id": self.seeded.shell,
                 "agent_id": self.seeded.agent,
                 "slot_id": 0,
                 "user_id": self.user_id,

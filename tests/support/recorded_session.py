@@ -16,7 +16,8 @@ from tests.support.checkpoints import checkpoint_uuid, store_checkpoint
 from tests.support.cluster import PASSWORD, Cluster, FakeAgent
 from tests.support.waiting import eventually
 
-from determined.link.messages import DesiredContainer, Hello, SlotFacts
+from determined.link.messages import ContainerExit, DesiredContainer, Hello, SlotFacts
+from determined.states import ContainerState
 
 RECORDED = Path(__file__).resolve().parents[1] / "contract" / "recorded_answers.json"
 AGENT = "agent-1"
@@ -271,15 +272,8 @@ async def _queue(session: Session) -> None:
 
 
 async def _commands(session: Session) -> None:
-    await session.calls("commands", 0, 1)
-    command = session.answered[-1].body["command"]["id"]
-    session.names["command"] = command
-
-    async def placed() -> DesiredContainer | None:
-        return next((w for w in await session.agent.desired() if w.allocation_id.startswith(command)), None)
-
-    desired = await eventually(placed)
-    await session.agent.run(desired)
+    desired = await _launched(session, "command")
+    command = session.names["command"]
     await session.print_line(desired, "one\n")
     await session.calls("commands", 1, 9)
     await session.agent.exit(desired)
@@ -290,8 +284,37 @@ async def _commands(session: Session) -> None:
 
     await eventually(has_ended)
     await session.calls("commands", 9)
-    for noun in ("notebooks", "shells", "tensorboards", "generic-tasks", "unmanaged"):
+    await session.calls("notebooks")
+    await _shells(session)
+    for noun in ("tensorboards", "generic-tasks", "unmanaged"):
         await session.calls(noun)
+
+
+async def _launched(session: Session, noun: str) -> DesiredContainer:
+    """Makes the first call about a noun, which launches a task, and runs the task."""
+    await session.calls(f"{noun}s", 0, 1)
+    task = session.names[noun] = session.answered[-1].body[noun]["id"]
+
+    async def placed() -> DesiredContainer | None:
+        return next((w for w in await session.agent.desired() if w.allocation_id.startswith(task)), None)
+
+    desired = await eventually(placed)
+    await session.agent.run(desired)
+    return desired
+
+
+async def _shells(session: Session) -> None:
+    desired = await _launched(session, "shell")
+    shell = session.names["shell"]
+    await session.print_line(desired, "one\n")
+    await session.calls("shells", 1, 9)
+    await session.agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+
+    async def has_ended() -> bool:
+        return bool((await session.cluster.get(f"/api/v1/shells/{shell}"))["shell"]["state"] == "STATE_TERMINATED")
+
+    await eventually(has_ended)
+    await session.calls("shells", 9)
 
 
 async def _continued(session: Session) -> None:

@@ -25,6 +25,8 @@ class SeededObjects:
     container: str
     command: str
     """An ended command without processes."""
+    shell: str
+    """An ended shell without processes."""
     job: str
     """The job of the experiment."""
     checkpoint: str = CHECKPOINT
@@ -51,6 +53,7 @@ class SeededObjects:
             "agentId": self.agent,
             "slotId": "0",
             "commandId": self.command,
+            "shellId": self.shell,
             "userId": self.user,
             "username": self.username,
         }
@@ -83,21 +86,24 @@ async def seed_cluster(cluster: Cluster) -> SeededObjects:
     line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
     assert (await cluster.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
     cluster.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
-    command = await _ended_command(cluster)
+    command = await _ended(cluster, "command", {"entrypoint": ["true"]})
+    shell = await _ended(cluster, "shell", {})
     job = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
-    return SeededObjects(agent, desired, experiment, 1, task, desired.allocation_id, desired.container_id, command, job)
+    return SeededObjects(
+        agent, desired, experiment, 1, task, desired.allocation_id, desired.container_id, command, shell, job
+    )
 
 
-async def _ended_command(cluster: Cluster) -> str:
-    """Launches a command that has to wait for slots, kills it, and waits for its end."""
-    answer = await cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 2}}})
+async def _ended(cluster: Cluster, kind: str, config: dict[str, Any]) -> str:
+    """Launches a command or a service that has to wait for slots, kills it, and waits for its end."""
+    path = f"/api/v1/{kind}s"
+    answer = await cluster.post(path, {"config": {**config, "resources": {"slots": 2}}})
     assert answer.status_code == 200, answer.text
-    command = str(answer.json()["command"]["id"])
-    assert (await cluster.post(f"/api/v1/commands/{command}/kill", {})).status_code == 200
+    task = str(answer.json()[kind]["id"])
+    assert (await cluster.post(f"{path}/{task}/kill", {})).status_code == 200
 
     async def has_ended() -> bool:
-        command_now = (await cluster.get(f"/api/v1/commands/{command}"))["command"]
-        return bool(command_now["state"] == "STATE_TERMINATED")
+        return bool((await cluster.get(f"{path}/{task}"))[kind]["state"] == "STATE_TERMINATED")
 
     await eventually(has_ended)
-    return command
+    return task

@@ -15,7 +15,7 @@ from determined.link.run_folder import RunFolder
 from determined.streams.records import Kind, Record
 from determined_agent.drivers.docker import MAX_ORDER_BYTES, name_of
 from determined_agent.drivers.engine import Engine, EngineError
-from determined_agent.streams.port_connection import connect_to
+from determined_agent.streams.port_connection import assigned, connect_to
 from determined_agent.streams.program import READ_BYTES, NotEntered, Program
 from determined_launch import process_table
 from determined_launch.regular_files import read_regular
@@ -68,7 +68,8 @@ class ContainerEntry:
         except EngineError as problem:
             raise NotEntered(f"cannot find the container: {problem.message}") from problem
         if facts["HostConfig"]["NetworkMode"] == "host":
-            return await connect_to(port)
+            order = await asyncio.to_thread(_order, folder)
+            return await connect_to(assigned(order["environment"], port))
         networks = facts["NetworkSettings"].get("Networks") or {}
         addresses = [each.get("IPAddress") for each in networks.values()]
         return await connect_to(port, pid=int(facts["State"]["Pid"]), host=next(filter(None, addresses), ""))

@@ -5,13 +5,16 @@ import contextlib
 import ctypes
 import os
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 from determined.streams.records import Kind, Record
+from determined_agent.hooks.proxy_ports import VARIABLE
 from determined_agent.streams.program import READ_BYTES, NotEntered
 from determined_agent.task_process.processes import libc
 
 CONNECT_SECONDS = 10.0
+MAX_PORT = 65535
 _CLONE_NEWNET = 0x40000000
 _HOSTS = ("127.0.0.1", "::1")
 
@@ -57,6 +60,16 @@ class PortConnection:
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
+
+
+def assigned(environment: Mapping[str, str], port: int) -> int:
+    """Returns the port on which a task listens in place of one that it has declared.
+
+    >>> assigned({"DET_PROXY_PORT_8265": "41235"}, 8265), assigned({}, 8265)
+    (41235, 8265)
+    """
+    value = environment.get(f"{VARIABLE}{port}", "")
+    return int(value) if value.isdecimal() and 0 < int(value) <= MAX_PORT else port
 
 
 async def connect_to(port: int, *, pid: int | None = None, host: str = "") -> PortConnection:

@@ -17,7 +17,7 @@ from determined.link.run_folder import RunFolder
 from determined.streams.records import Kind, Record
 from determined_agent.drivers.process import open_shim
 from determined_agent.environments.source_roots import OWN, SOURCE_ROOTS
-from determined_agent.streams.port_connection import connect_to
+from determined_agent.streams.port_connection import assigned, connect_to
 from determined_agent.streams.program import READ_BYTES, SHELLS, NotEntered, Program
 from determined_agent.task_process import processes
 from determined_launch import process_table
@@ -66,8 +66,9 @@ class ProcessEntry:
             os.close(order_in)
 
     async def connect(self, folder: RunFolder, port: int) -> Program:
-        await asyncio.to_thread(_task_process, folder)
-        return await connect_to(port)
+        process = await asyncio.to_thread(_task_process, folder)
+        # Tasks share the ports of the machine: another one may have the port that this one has declared.
+        return await connect_to(assigned(process_table.environment(process.pid), port))
 
 
 def _order(folder: RunFolder, execution: Execution) -> dict[str, Any]:

@@ -31,8 +31,10 @@ def _is_not_environment(value: object) -> bool:
 
 REMOVED_STORAGES = {"hdfs": "mount the file system as a folder on every machine and use shared_fs"}
 
-PROXY_KEYS = ("unauthenticated", "default_service_id")
-"""Keys of a published port that have no effect yet."""
+PROXY_KEYS = {
+    "unauthenticated": "the task's owner and admins alone open the port: who reaches it acts as the owner",
+}
+"""Keys of a port that have no effect, and what holds instead."""
 _INSTEAD_OF_POD = (
     "use environment.image, environment_variables, add_capabilities and drop_capabilities, resources.shm_size and "
     "devices, and bind_mounts"
@@ -64,7 +66,6 @@ WARNED_WITHOUT_CONTAINERS = (
     Unsupported(("environment", "registry_auth"), "tasks run as processes, without images"),
     Unsupported(("environment", "add_capabilities"), "tasks have the rights of the user who started the agent"),
     Unsupported(("environment", "drop_capabilities"), "tasks have the rights of the user who started the agent"),
-    Unsupported(("environment", "proxy_ports"), "the port can be reached on the machine itself only"),
     Unsupported(("environment", "ports"), "the task finds free ports by itself"),
 )
 """What has an effect only where tasks run in containers."""
@@ -154,11 +155,11 @@ def _pod(own: Mapping[str, Any]) -> Iterator[Finding]:
 def _proxy(own: Mapping[str, Any]) -> Iterator[Finding]:
     ports = _value_at(own, ("environment", "proxy_ports"))
     for index, port in enumerate(ports if isinstance(ports, list) else []):
-        for key in PROXY_KEYS:
+        for key, instead in PROXY_KEYS.items():
             if isinstance(port, dict) and port.get(key):
                 where: Path = ("environment", "proxy_ports", index, key)
-                message = f'"{render_path(where)}" has no effect yet'
-                yield Finding("W503", where, message, "the port is published on the agent's machine", "key", "warning")
+                message = f'"{render_path(where)}" has no effect'
+                yield Finding("W503", where, message, instead, "key", "warning")
 
 
 def _value_at(config: Mapping[str, Any], path: Path) -> Any:  # noqa: ANN401  # a value of a YAML document

@@ -34,6 +34,7 @@ from determined_master.logs.matching import Matchers
 from determined_master.logs.turns import Turns
 from determined_master.notifications import Notifications
 from determined_master.offloading.offloader import Offloader
+from determined_master.proxy.task_pages import TaskPages
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.settings import Settings
 from determined_master.streams.broker import StreamBroker
@@ -96,6 +97,7 @@ RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.regi
 QueueUpdatesDep = Annotated[QueueUpdates, Depends(_one_of(lambda services: services.queue_updates))]
 SecretsDep = Annotated[Secrets, Depends(_one_of(lambda services: services.secrets))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
+TaskPagesDep = Annotated[TaskPages, Depends(_one_of(lambda services: services.pages))]
 StreamsDep = Annotated[StreamBroker, Depends(_one_of(lambda services: services.streams))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
 TaskSearchDep = Annotated[TaskSearch, Depends(_one_of(lambda services: services.task_search))]

@@ -27,6 +27,7 @@ from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trial_states import TrialStates
 from determined_master.loops.trials import TrialLoop
 from determined_master.notifications import Notifications
+from determined_master.proxy.task_pages import CHECK_SECONDS
 from determined_master.wiring.services import Services
 
 
@@ -93,6 +94,9 @@ def work_loops(services: Services) -> list[Loop]:
             interval=job_followers.INTERVAL_SECONDS,
         ),
         Loop("storage", StorageLoop(services.storage, services.notifications).tick),
+        Loop(
+            "pages of tasks", services.pages.tick, (wakes.SESSIONS, wakes.TASKS, wakes.ATTEMPTS), interval=CHECK_SECONDS
+        ),
         # Metric reports are frequent, and each publishes a notification.
         Loop("columns", ColumnLoop(services.indexer).tick, (wakes.COLUMNS,), pause=1.0),
         Loop("packing", PackingLoop(database, groups_written).tick, interval=packing.INTERVAL_SECONDS),

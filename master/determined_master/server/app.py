@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from determined_master import notifications
 from determined_master.api import agent_link, errors, stream_endpoint
@@ -28,6 +28,7 @@ from determined_master.api.detent import (
     search_task,
     sign_in,
     storage,
+    task_pages,
     task_streams,
     trial_progress,
     why,
@@ -40,6 +41,8 @@ from determined_master.api.fast.openapi import add_hot
 from determined_master.api.fast.routes import FastRoutes
 from determined_master.api.forwarded_headers import ForwardedHeaders
 from determined_master.api.proxy import tunnel_endpoint
+from determined_master.api.proxy.cluster_proxy import ClusterProxy
+from determined_master.api.proxy.origin_app import OriginApp, choose_by_host
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.schemas.base import WIRE_VERSION
@@ -104,7 +107,7 @@ ROUTERS = (
     job_queue.router,
     job_updates.router,
     resource_pools.router,
-    commands.router,
+    *commands.routers,
     contexts.router,
     search_decisions.router,
     search_task.router,
@@ -125,6 +128,7 @@ ROUTERS = (
     experiment_list.router,
     bulk_actions.router,
     task_streams.router,
+    task_pages.router,
 )
 
 METRICS_PATH = "/api/v1/trials/{trial_id:int}/metrics"
@@ -166,7 +170,9 @@ class App(FastAPI):
         self.state.feed = ChangeFeed(lambda: services.identity.epoch, published.publish, is_followed)
         published.observers.append(self.state.feed.on_topics)
         self.hot = _hot_routes(services)
-        self._edge = OuterMiddleware(FastPath(super().__call__, self.hot, self), services.settings.base_path)
+        edge: ASGIApp = OuterMiddleware(FastPath(super().__call__, self.hot, self), services.settings.base_path)
+        domain = services.settings.proxy_domain
+        self._edge = choose_by_host(origin_app(services), edge, domain) if domain else edge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._edge(scope, receive, send)
@@ -193,6 +199,9 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     streams = stream_endpoint.StreamEndpoint(services.streams, services.authenticator, services.notifications)
     app.router.routes.append(WebSocketRoute(stream_endpoint.PATH, streams.serve))
+    for router in ROUTERS:
+        # Not include_router, which looks at each route of each router anew for every request.
+        app.router.routes.extend(router.routes)
     tunnels = tunnel_endpoint.TunnelEndpoint(
         services.streams,
         services.database,
@@ -202,13 +211,15 @@ def create_app(services: Services) -> FastAPI:
         services.notifications,
         services.clock,
     )
-    app.router.routes.append(WebSocketRoute(tunnel_endpoint.PATH, tunnels.serve))
-    for router in ROUTERS:
-        # Not include_router, which looks at each route of each router anew for every request.
-        app.router.routes.extend(router.routes)
+    app.router.routes.append(ClusterProxy(services.pages, services.authenticator, tunnels))
     app.router.routes.append(DocsSite(docs_folder()))
     app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app
+
+
+def origin_app(services: Services) -> ASGIApp:
+    """Returns the application of the origins of tasks."""
+    return ForwardedHeaders(OriginApp(services.pages), services.settings.trusted_proxies)
 
 
 def _hot_routes(services: Services) -> tuple[HotRoute, ...]:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from determined_master.notifications import Notifications
+from determined_master.proxy.cookies import VISIT
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ MIN_BODY_BYTES_PER_SECOND = 512
 MAX_MESSAGE = 64 << 20
 """Of a websocket; an agent reports its whole state in one."""
 MAX_STRANGERS_MESSAGE = 1 << 20
-"""The same without a token in the headers: nobody knows yet who sends it."""
+"""The same without a token and without the cookie of a task's visitor: nobody knows yet who sends it."""
 SWEEP_SECONDS = 1.0
 RESERVED_DESCRIPTORS = 256
 """Descriptors that are not for connections: database, logs, contexts, downloads."""
@@ -39,7 +40,7 @@ class Protocol(HttpToolsProtocol):
     body_bytes = 0
 
     def handle_websocket_upgrade(self) -> None:
-        if all(name != b"authorization" for name, _ in self.scope["headers"]):
+        if not any(_has_credentials(name, value) for name, value in self.scope["headers"]):
             self.config = copy.copy(self.config)
             self.config.ws_max_size = MAX_STRANGERS_MESSAGE
         super().handle_websocket_upgrade()
@@ -57,6 +58,10 @@ class Protocol(HttpToolsProtocol):
     def is_receiving(self) -> bool:
         """True if a body is incomplete and the application is ready to read more of it."""
         return self.cycle is not None and self.cycle.more_body and not self.flow.read_paused
+
+
+def _has_credentials(name: bytes, value: bytes) -> bool:
+    return name == b"authorization" or (name == b"cookie" and VISIT.encode() in value)
 
 
 @dataclass

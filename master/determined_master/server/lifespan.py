@@ -17,7 +17,7 @@ from determined_master.wiring.services import Services
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     services: Services = app.state.services
     async with AsyncExitStack() as stack:
-        for part in (_database, _lease, _first_rows, _writer, _loops, _polls):
+        for part in (_database, _lease, _first_rows, _writer, _pages, _loops, _polls):
             await stack.enter_async_context(part(services))
         yield
 
@@ -55,6 +55,15 @@ async def _first_rows(services: Services) -> AsyncIterator[None]:
 async def _writer(services: Services) -> AsyncIterator[None]:
     async with _running("group-writer", services.writer.run):
         yield
+
+
+@asynccontextmanager
+async def _pages(services: Services) -> AsyncIterator[None]:
+    await services.pages.origins.restore()
+    try:
+        yield
+    finally:
+        await services.pages.close()
 
 
 @asynccontextmanager

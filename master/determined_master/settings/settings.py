@@ -21,12 +21,13 @@ from determined.config.settings_file import SettingsFile
 from determined.config.validation_words import in_words
 from determined.errors import ConfigError
 from determined.storage.bucket_access import bucket_at
-from determined_master.settings import master_yaml
+from determined_master.settings import master_yaml, origin_template
 from determined_master.settings.database_url import usable_url
 from determined_master.settings.pool_settings import PoolSettings, SchedulerSettings, repeated
 from determined_master.settings.task_container_defaults import TaskContainerDefaults
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
+MAX_PORT = 65535
 PORT_BLOCKS = 500
 """How many blocks of ports there are for workers of trials."""
 
@@ -113,6 +114,15 @@ class Settings(BaseModel):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks (``10.0.0.5``, ``10.1.0.0/16``) of the proxies in front of this master. From them alone
     X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none."""
+    proxy_port_range: str = Field(default="8100-8199", pattern=r"^[0-9]{1,5}-[0-9]{1,5}$")
+    """Ports of this machine, first and last, at which users open pages of tasks: each open page has a port, and so an
+    origin, of its own. The master listens on them at ``host`` while pages are open."""
+    proxy_domain: str = Field(default="", pattern=r"^([A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*)?$", max_length=190)
+    """Domain below which each open page of a task has a subdomain in place of a port, such as ``tasks.example.org``,
+    whose every name leads to this master; ``localhost`` suffices for browsers on this machine."""
+    proxy_url: str = Field(default="", max_length=500)
+    """Address at which users reach such an origin through a proxy in front of this master, such as
+    ``https://{label}.tasks.example.org`` or ``https://cluster.example.org:{port}``; empty: as they reach the master."""
     low_disk_bytes: int = Field(default=1 << 30, ge=0)
     """A storage with fewer free bytes is reported as ``low``."""
     stale_file_seconds: float = Field(default=3600.0, ge=60)
@@ -140,6 +150,21 @@ class Settings(BaseModel):
         for each in proxies:
             ipaddress.ip_network(each, strict=False)
         return proxies
+
+    @field_validator("proxy_port_range")
+    @classmethod
+    def _check_proxy_ports(cls, ports: str) -> str:
+        first, last = map(int, ports.split("-"))
+        if not 0 < first <= last <= MAX_PORT:
+            raise ValueError(f"{ports} is not FIRST-LAST with 1 ≤ FIRST ≤ LAST ≤ {MAX_PORT}")
+        return ports
+
+    @model_validator(mode="after")
+    def _check_proxy_url(self) -> Self:
+        problem = origin_template.problem(self.proxy_url, has_domain=bool(self.proxy_domain)) if self.proxy_url else ""
+        if problem:
+            raise ValueError(f"proxy_url: {problem}")
+        return self
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
@@ -281,6 +306,11 @@ class Settings(BaseModel):
     @property
     def port_range(self) -> range:
         first, last = map(int, self.port_blocks.split("-"))
+        return range(first, last + 1)
+
+    @property
+    def proxy_ports(self) -> range:
+        first, last = map(int, self.proxy_port_range.split("-"))
         return range(first, last + 1)
 
     @property

@@ -170,7 +170,7 @@ async def ready(session: ReadSession, kinds: Collection[TaskKind], task_id: str 
     if task_id is not None:
         query = query.where(TaskRow.id == task_id)
     rows = await session.execute(query.order_by(TaskRow.created_at, TaskRow.id))
-    return [ReadyTask(each[0], each[1], each[2], each[3], each[4]) for each in rows if each[2] is not None]
+    return [ReadyTask(task, pool, at, timeout, used) for task, pool, at, timeout, used in rows if at is not None]
 
 
 async def has_open(session: ReadSession, task_id: str) -> bool:

@@ -19,7 +19,7 @@ def limit_of(path: str) -> int | None:
     >>> limit_of("/api/v1/auth/login"), limit_of("/api/v1/experiments"), limit_of("/api/v1/experiments/7/pause")
     (65536, None, 8388608)
     """
-    if path in ("/api/v1/experiments", "/api/v1/commands") or path.startswith("/detent/contexts/"):
+    if path in ("/api/v1/experiments", "/api/v1/commands") or path.startswith(("/detent/contexts/", "/proxy/")):
         return None
     if path.startswith(SIGN_IN_PATHS):
         return SIGN_IN_BYTES

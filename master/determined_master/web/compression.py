@@ -26,7 +26,11 @@ class Compression:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(SIGN_IN_PATHS) or scope["path"].endswith(_PACKED):
+        if (
+            scope["type"] != "http"
+            or scope["path"].startswith((*SIGN_IN_PATHS, "/proxy/"))
+            or scope["path"].endswith(_PACKED)
+        ):
             await self._app(scope, receive, send)
             return
         accepted = Headers(scope=scope).get("accept-encoding", "")

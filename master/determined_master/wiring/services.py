@@ -52,6 +52,10 @@ from determined_master.providers.local_provider import LocalProvider
 from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import Provider
 from determined_master.providers.slurm.slurm_provider import SlurmProvider
+from determined_master.proxy.addresses import Layout
+from determined_master.proxy.origins import Origins
+from determined_master.proxy.task_network import TaskNetwork
+from determined_master.proxy.task_pages import TaskPages
 from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings.database_url import is_postgresql
@@ -102,6 +106,7 @@ class Services:
     access: TrialAccess
     rendezvous: RendezvousWait
     streams: StreamBroker
+    pages: TaskPages
     lease: Lease | None = None
     """The lease of a database that several masters could reach."""
     identity: Identity = field(default_factory=Identity)
@@ -185,6 +190,7 @@ def build(
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
     access, registry = TrialAccess(authorization), Registry()
+    streams = StreamBroker(registry, Uses(clock, lambda: notifications.publish((STREAMS,))))
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
     creator = Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader)
@@ -222,11 +228,20 @@ def build(
         storage=storage,
         access=access,
         rendezvous=RendezvousWait(database, clock, notifications, allocations, access, lambda: registry.master_seen_at),
-        streams=StreamBroker(registry, Uses(clock, lambda: notifications.publish((STREAMS,)))),
+        streams=streams,
+        pages=_task_pages(settings, database, authorization, streams, clock),
         lease=lease,
         identity=identity,
         draining=draining,
     )
+
+
+def _task_pages(
+    settings: Settings, database: Database, authorization: Authorization, streams: StreamBroker, clock: Clock
+) -> TaskPages:
+    layout = Layout(settings.proxy_domain, settings.proxy_url)
+    origins = Origins(layout, settings.proxy_ports, clock, settings.data / "task-origins.json")
+    return TaskPages(database, authorization, TaskNetwork(database, authorization, streams), origins, clock)
 
 
 def _upgraded(settings: Settings, announce: Callable[[str], None]) -> Lease | None:

@@ -48,6 +48,7 @@ export function makeRoutes(queries: QueryClient): RouteObject[] {
             { path: "/trials/:trialId/*", ...loaders.trial, ...lazyPage(() => import("@/routes/Trial")) },
             { path: "/compare", ...loaders.compare, ...lazyPage(() => import("@/routes/Compare")) },
             { path: "/cluster", ...loaders.cluster, ...lazyPage(() => import("@/routes/Cluster")) },
+            { path: "/cluster/shells/:taskId", ...lazyPage(() => import("@/routes/ShellTask")) },
             { path: "/checkpoints", ...loaders.checkpoints, ...lazyPage(() => import("@/routes/Checkpoints")) },
             { path: "/users", ...loaders.users, ...lazyPage(() => import("@/routes/Users")) },
             { path: "/events", ...lazyPage(() => import("@/routes/Events")) },

@@ -14,14 +14,17 @@ from determined_master.agents import clock_skew
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, ClockDep, Read, SettingsDep
+from determined_master.api.dependencies import Anyone, ClockDep, Read, SettingsDep, StreamsDep
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
+from determined_master.commands.idle import Service, idle_since
+from determined_master.commands.kinds import SERVICES
 from determined_master.db.models import AgentSlotRow, AllocationRow, InstanceRow
 from determined_master.db.session import ReadSession
 from determined_master.providers import repository as instances
 from determined_master.providers.instances import agents_of_row
 from determined_master.settings.pool_settings import PoolSettings
+from determined_master.streams.broker import StreamBroker
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 from determined_master.users import pool_account
@@ -101,7 +104,8 @@ class OverviewPool(Wire):
 
 class QueueEntry(Holder):
     """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots. ``agents``:
-    where its containers are; empty while it waits."""
+    where its containers are; empty while it waits. ``idle_since``: since when nobody is connected to a shell; null
+    while somebody is, while it is not ready, and for other kinds."""
 
     allocation_id: str
     agents: list[str]
@@ -114,6 +118,7 @@ class QueueEntry(Holder):
     since: Time
     waiting: str
     state: QueueState
+    idle_since: Time | None
 
 
 class ClusterOverview(Wire):
@@ -168,7 +173,7 @@ _STATES: dict[AllocationState, QueueState] = {
 
 @router.get("/overview")
 async def get_cluster_overview(
-    _principal: Anyone, session: Read, clock: ClockDep, settings: SettingsDep
+    _principal: Anyone, session: Read, clock: ClockDep, settings: SettingsDep, streams: StreamsDep
 ) -> ClusterOverview:
     live = await allocation_rows.live_without_spec(session, MAX_QUEUED)
     holders = await _holders(session)
@@ -196,9 +201,10 @@ async def get_cluster_overview(
     names = await _named(session, {row.task_id for row in live})
     jobs = await tasks.jobs_of(session, names.keys())
     places = await agent_containers_repository.agents_of_live(session)
+    idle = await _idle(session, streams, clock.now())
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [
-        _entry(row, names[row.task_id], jobs[row.task_id], places.get(row.id, []))
+        _entry(row, names[row.task_id], jobs[row.task_id], places.get(row.id, []), idle.get(row.task_id))
         for row in waiting_first
         if row.task_id in names
     ]
@@ -335,7 +341,17 @@ def _slot(row: AgentSlotRow, held: SlotHolder | None) -> OverviewSlot:
     )
 
 
-def _entry(row: AllocationRow, named: dict[str, Any], job_id: str, agents: list[str]) -> QueueEntry:
+async def _idle(session: ReadSession, streams: StreamBroker, now: datetime) -> dict[str, datetime | None]:
+    """Returns since when nobody uses each service."""
+    return {
+        each.task_id: idle_since(Service(each.ready_at, each.last_used_at), streams.uses.of(each.task_id), now)
+        for each in await tasks.ready(session, SERVICES)
+    }
+
+
+def _entry(
+    row: AllocationRow, named: dict[str, Any], job_id: str, agents: list[str], idle: datetime | None
+) -> QueueEntry:
     is_leaving = row.preempt_requested_at is not None
     return QueueEntry(
         allocation_id=row.id,
@@ -350,6 +366,7 @@ def _entry(row: AllocationRow, named: dict[str, Any], job_id: str, agents: list[
         since=row.created_at,
         waiting=row.waiting,
         state="STATE_STOPPING" if is_leaving else _STATES.get(row.state, "STATE_STARTING"),
+        idle_since=idle,
     )
 
 

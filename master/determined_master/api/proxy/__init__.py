@@ -1,1 +1,1 @@
-"""Ways into tasks for browsers and for programs that speak their own protocols."""
+"""Ways into tasks over HTTP and websockets: pages for browsers, and tunnels for programs with protocols of their own."""

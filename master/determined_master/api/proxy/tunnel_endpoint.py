@@ -10,15 +10,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from determined.errors import ApiError, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import SshAccess
 from determined.states import TaskKind
-from determined_master.api.queries import published_ports
 from determined_master.auth.authentication import Authenticator, bearer
 from determined_master.auth.principal import Principal
 from determined_master.auth.secrets import Secrets
 from determined_master.clock import Clock
-from determined_master.db.session import Database
+from determined_master.db.models import TaskRow
+from determined_master.db.session import Database, ReadSession
 from determined_master.notifications import SESSIONS, Notifications
-from determined_master.proxy import service_name
+from determined_master.proxy import declared_ports, task_queries
 from determined_master.proxy.handshakes import Handshake, Handshakes
+from determined_master.proxy.service_name import ServiceName
 from determined_master.ssh import shell_keys
 from determined_master.streams import target
 from determined_master.streams.broker import StreamBroker
@@ -28,7 +29,6 @@ from determined_master.tasks import repository as tasks
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
 
-PATH = "/proxy/{service}/"
 SIGN_IN_SECONDS = 15.0
 SIGNED_OUT = 4401
 UNSUPPORTED = 1003
@@ -51,12 +51,21 @@ class TunnelEndpoint:
     clock: Clock
     handshakes: Handshakes = field(default_factory=Handshakes)
 
-    async def serve(self, socket: WebSocket) -> None:
+    async def takes(self, service: ServiceName, *, has_token: bool) -> bool:
+        """Returns True for a shell and for a port that is published for TCP, whose websockets are no page's."""
+        if service.port is None and not has_token:
+            return True
+        async with self.database.read() as session:
+            task = await tasks.find(session, service.task_id)
+            if task is None:
+                return False
+            if service.port is None:
+                return task.kind is TaskKind.SHELL
+            return await self._is_published(session, task, service.port)
+
+    async def serve(self, socket: WebSocket, service: ServiceName) -> None:
         """One tunnel, until one of its sides ends."""
         try:
-            service = service_name.parse(socket.path_params["service"])
-            if service is None:
-                raise NotFound("no such service: /proxy/SHELL/ and /proxy/TASK:PORT/ are services")
             if service.port is None:
                 await self._serve_shell(socket, service.task_id)
             else:
@@ -104,7 +113,7 @@ class TunnelEndpoint:
         async with self.database.read() as session:
             task = await tasks.get(session, task_id)
             await self.authorization.check_enter(session, user, task.user_id, f"task {task_id}")
-            if port not in await published_ports.tcp_ports(session, task):
+            if not await self._is_published(session, task, port):
                 raise NotFound(
                     f"task {task_id} does not publish port {port} for TCP: publish it with environment.proxy_ports: "
                     f"[{{proxy_port: {port}, proxy_tcp: true}}], or reach it with `det task port-forward`"
@@ -121,6 +130,10 @@ class TunnelEndpoint:
             self.broker, container, user.username, is_signed_in=is_signed_in, port=port
         )
         await self._join(socket, connection, is_signed_in, None)
+
+    async def _is_published(self, session: ReadSession, task: TaskRow, port: int) -> bool:
+        ports = declared_ports.declared(await task_queries.config_of(session, task))
+        return any(each.port == port and not each.is_page for each in ports)
 
     async def _user(self, socket: WebSocket) -> Principal:
         """Returns the user whose token is in the headers. Raises Unauthenticated, and Forbidden for a task."""

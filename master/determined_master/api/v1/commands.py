@@ -1,5 +1,6 @@
 """Commands and services: launch, list, show, kill, change the priority; the same routes for each kind."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -30,6 +31,7 @@ from determined_master.api.schemas import commands as schemas
 from determined_master.api.schemas.base import BoundedInt, Wire
 from determined_master.api.schemas.enums import is_descending
 from determined_master.api.sorting import column_of
+from determined_master.auth.principal import Principal
 from determined_master.commands.kinds import COMMAND, SHELL, LaunchedKind
 from determined_master.commands.service import CommandSubmission, get
 from determined_master.db.session import Database
@@ -76,21 +78,23 @@ SHOWN = (
 )
 
 
-async def _viewer(
-    principal: Anyone, authorization: AuthorizationDep, secrets: SecretsDep, streams: StreamsDep, clock: ClockDep
-) -> Viewer:
-    return Viewer(lambda owner: authorization.may_enter(principal, owner), secrets, streams.uses, clock.now())
+async def _viewers(
+    authorization: AuthorizationDep, secrets: SecretsDep, streams: StreamsDep, clock: ClockDep
+) -> Callable[[Principal], Viewer]:
+    return lambda principal: Viewer(
+        lambda owner: authorization.may_enter(principal, owner), secrets, streams.uses, clock.now()
+    )
 
 
-ViewerDep = Annotated[Viewer, Depends(_viewer)]
+ViewerDep = Annotated[Callable[[Principal], Viewer], Depends(_viewers)]
 
 
 def routes_of(shown: Shown) -> APIRouter:
     """Returns the routes of one kind."""
     kind, noun, plural = shown.kind, shown.kind.noun, f"{shown.kind.noun}s"
     router = APIRouter(route_class=JsonRoute, prefix=f"/api/v1/{plural}", tags=[plural])
-    one = f"/{{{noun}_id}}"
-    Id = Annotated[str, Path(alias=f"{noun}_id")]  # a type
+    alias = f"{noun}_id"
+    one = f"/{{{alias}}}"
 
     async def changed(database: Database, task_id: str, viewer: Viewer) -> Wire:
         async with database.read() as session:
@@ -123,12 +127,14 @@ def routes_of(shown: Shown) -> APIRouter:
         )
         launched = await commands.launch(submitted, user)
         async with database.read() as session:
-            (task,) = await show(session, [await get(session, kind, launched.task.id)], viewer)
+            (task,) = await show(session, [await get(session, kind, launched.task.id)], viewer(user))
         fields = {noun: task, "config": schemas.shown_config(launched.task), "notes": list(launched.warnings)}
         return shown.launched(**fields)
 
     @router.get("", response_model=shown.several, name=f"list_{plural}")
-    async def list_tasks(session: Read, viewer: ViewerDep, asked: Annotated[CommandQuery, Query()]) -> Wire:
+    async def list_tasks(
+        principal: Anyone, session: Read, viewer: ViewerDep, asked: Annotated[CommandQuery, Query()]
+    ) -> Wire:
         owners = None
         if asked.users or asked.user_ids:
             owners = {*asked.user_ids, *await list_queries.ids_of_names(session, asked.users)}
@@ -141,22 +147,30 @@ def routes_of(shown: Shown) -> APIRouter:
             session, wanted, by=by, descending=descending, offset=window.offset, limit=window.limit
         )
         pagination = window.pagination(total, len(rows), asked.limit)
-        return shown.several(**{plural: await show(session, rows, viewer), "pagination": pagination})
+        return shown.several(**{plural: await show(session, rows, viewer(principal)), "pagination": pagination})
 
     @router.get(one, response_model=shown.one, name=f"get_{noun}")
-    async def get_task(task_id: Id, session: Read, viewer: ViewerDep) -> Wire:
+    async def get_task(
+        task_id: Annotated[str, Path(alias=alias)], principal: Anyone, session: Read, viewer: ViewerDep
+    ) -> Wire:
         row = await get(session, kind, task_id)
-        (task,) = await show(session, [row], viewer)
+        (task,) = await show(session, [row], viewer(principal))
         return shown.one(**{noun: task, "config": schemas.shown_config(row)})
 
     @router.post(f"{one}/kill", response_model=shown.changed, name=f"kill_{noun}")
-    async def kill(task_id: Id, user: Owner, commands: CommandsDep, database: DatabaseDep, viewer: ViewerDep) -> Wire:
+    async def kill(
+        task_id: Annotated[str, Path(alias=alias)],
+        user: Owner,
+        commands: CommandsDep,
+        database: DatabaseDep,
+        viewer: ViewerDep,
+    ) -> Wire:
         await commands.kill(kind, task_id, user)
-        return await changed(database, task_id, viewer)
+        return await changed(database, task_id, viewer(user))
 
     @router.post(f"{one}/set_priority", response_model=shown.changed, name=f"set_{noun}_priority")
     async def set_priority(
-        task_id: Id,
+        task_id: Annotated[str, Path(alias=alias)],
         body: schemas.PriorityBody,
         user: Owner,
         commands: CommandsDep,
@@ -164,11 +178,9 @@ def routes_of(shown: Shown) -> APIRouter:
         viewer: ViewerDep,
     ) -> Wire:
         await commands.set_priority(kind, task_id, body.priority, user)
-        return await changed(database, task_id, viewer)
+        return await changed(database, task_id, viewer(user))
 
     return router
 
 
-router = APIRouter()
-for _shown in SHOWN:
-    router.include_router(routes_of(_shown))
+routers = tuple(map(routes_of, SHOWN))

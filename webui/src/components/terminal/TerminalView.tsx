@@ -18,12 +18,14 @@ const PHASES = {
 
 interface Props {
   shell: Shell;
+  /** What the shell runs in. */
+  inside: "trial" | "container";
   isTaskOver: boolean;
   openAgain: () => void;
 }
 
 /** A shell on the screen, with what it says about its connection and its end. */
-export function TerminalView({ shell, isTaskOver, openAgain }: Props) {
+export function TerminalView({ shell, inside, isTaskOver, openAgain }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const after = useRef<HTMLDivElement>(null);
   const { phase, text } = useSyncExternalStore(shell.subscribe, shell.snapshot);
@@ -49,14 +51,14 @@ export function TerminalView({ shell, isTaskOver, openAgain }: Props) {
       <div className={styles.terminal} ref={place} />
       <div className={layout.row} ref={after}>
         {isOver ? (
-          <Button kind="primary" why={isTaskOver ? "The trial has ended" : undefined} onClick={openAgain}>
+          <Button kind="primary" why={isTaskOver ? `The ${inside} has ended` : undefined} onClick={openAgain}>
             Open again
           </Button>
         ) : (
           <Button onClick={() => setEnding(true)}>End…</Button>
         )}
         <span role="status" className={layout.grow}>
-          {isOver ? escapeControl(`${text}${isTaskOver ? " The trial has ended." : ""}`) : PHASES[phase]}
+          {isOver ? escapeControl(`${text}${isTaskOver ? ` The ${inside} has ended.` : ""}`) : PHASES[phase]}
         </span>
         <label>
           <input
@@ -79,7 +81,7 @@ export function TerminalView({ shell, isTaskOver, openAgain }: Props) {
         action="End"
         run={() => shell.end()}
       >
-        <p>The programs that it has started are ended. The trial goes on.</p>
+        <p>The programs that it has started are ended. The {inside} goes on.</p>
       </Confirmation>
     </section>
   );

@@ -30,6 +30,7 @@ function waiting(jobId: string, change: Partial<QueueEntry> = {}): QueueEntry {
     since: CREATED,
     waiting: "needs 1 slot; 0 of 2 free",
     state: "STATE_QUEUED",
+    idleSince: null,
     ...change,
   };
 }
@@ -56,6 +57,15 @@ describe("the queue", () => {
     await shown([waiting("a", { pool: "slurm" }), waiting("b")]);
     expect(screen.getAllByText(/charged to/)).toHaveLength(1);
     expect(screen.getByText("charged to lea (Slurm account vision)")).toBeVisible();
+  });
+
+  it("leads to a terminal in a shell of one's own, and says for how long nobody was in it", async () => {
+    const shell = { kind: "SHELL", trialId: null, experimentId: null, state: "STATE_RUNNING" } as const;
+    const idleSince = new Date(Date.now() - 125_000).toISOString();
+    await shown([waiting("mine", { ...shell, idleSince }), waiting("theirs", { ...shell, userId: ME + 1 })]);
+    expect(screen.getByRole("link", { name: "mine" })).toHaveAttribute("href", "/cluster/shells/mine.task");
+    expect(screen.queryByRole("link", { name: "theirs" })).toBeNull();
+    expect(screen.getAllByText(/^idle for/).map((each) => each.textContent)).toEqual(["idle for 2 min 05 s"]);
   });
 
   it("moves a job one place by the arrow keys", async () => {

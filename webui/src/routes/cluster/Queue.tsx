@@ -7,8 +7,10 @@ import { useSay } from "@/components/base/Toasts";
 import { Confirmation } from "@/components/Confirmation";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
+import { duration } from "@/format/duration";
 import { escapeControl } from "@/format/escapeControl";
 import { useApiMutation } from "@/hooks/useApiMutation";
+import { useNow } from "@/hooks/useNow";
 import { killTask, moveJob, type QueueEntry, type QueueMove } from "@/services/cluster";
 import { oneStep, toPlaceOf } from "./queueMoves";
 import layout from "@/styles/layout.module.css";
@@ -19,6 +21,7 @@ const STEPS: Record<string, -1 | 1> = { ArrowUp: -1, ArrowDown: 1 };
 
 const KINDS: Record<string, string> = {
   COMMAND: "command",
+  SHELL: "shell",
   CHECKPOINT_GC: "removal of checkpoints",
   ENVIRONMENT: "environment",
   SEARCH: "search",
@@ -106,11 +109,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                     )}
                   </td>
                   <td data-label="Experiment or task">
-                    {entry.experimentId === null ? (
-                      escapeControl(entry.name)
-                    ) : (
-                      <Link to={`/experiments/${entry.experimentId}`}>{escapeControl(entry.name)}</Link>
-                    )}
+                    <Name entry={entry} isOwn={isOwn(entry)} />
                   </td>
                   <td data-label="Kind">
                     {entry.trialId === null ? (
@@ -140,6 +139,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   </td>
                   <td data-label="Since">
                     <TimeText at={entry.since} />
+                    <Idle since={entry.idleSince} />
                   </td>
                   <td data-label="Agents or waiting reason">
                     {escapeControl(entry.waiting || entry.agents.join(", "))}
@@ -173,6 +173,24 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
         </Confirmation>
       )}
     </section>
+  );
+}
+
+/** The name, which leads to the experiment, or to a terminal in a shell of the user's own. */
+function Name({ entry, isOwn }: { entry: QueueEntry; isOwn: boolean }) {
+  const name = escapeControl(entry.name);
+  if (entry.experimentId !== null) return <Link to={`/experiments/${entry.experimentId}`}>{name}</Link>;
+  return entry.kind === "SHELL" && isOwn ? <Link to={`/cluster/shells/${entry.taskId}`}>{name}</Link> : name;
+}
+
+/** For how long nobody has been connected to a service. */
+function Idle({ since }: { since: string | null }) {
+  const now = useNow();
+  if (since === null) return null;
+  return (
+    <div className={clsx(typography.soft, typography.small)} title={`Idle since ${since}`}>
+      idle for {duration(now - Date.parse(since))}
+    </div>
   );
 }
 

@@ -33,7 +33,7 @@ export default function Shell({ trial }: TrialTabProps) {
         </label>
       )}
       {shell ? (
-        <TerminalView shell={shell} isTaskOver={hasEnded(trial.state)} openAgain={open} />
+        <TerminalView shell={shell} inside="trial" isTaskOver={hasEnded(trial.state)} openAgain={open} />
       ) : (
         <section className={layout.card} aria-label="Shell">
           <p>

@@ -1,0 +1,31 @@
+"""The address of an origin behind a proxy, with a place for the task. Pure."""
+
+from urllib.parse import urlsplit
+
+
+def problem(template: str, *, has_domain: bool) -> str:
+    """Returns what is wrong with a template, or an empty text.
+
+    >>> problem("https://{label}.tasks.example", has_domain=True)
+    ''
+    >>> problem("https://tasks.example", has_domain=False)
+    'a user needs another address for every task: put {port} into it, such as https://cluster.example.org:{port}'
+    """
+    name, example = (
+        ("label", "https://{label}.tasks.example.org")
+        if has_domain
+        else (
+            "port",
+            "https://cluster.example.org:{port}",
+        )
+    )
+    if f"{{{name}}}" not in template:
+        return f"a user needs another address for every task: put {{{name}}} into it, such as {example}"
+    try:
+        parts = urlsplit(template.format(label="8888-ab", port=8100))
+        is_origin = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except (KeyError, IndexError, ValueError):
+        is_origin = False
+    if not is_origin or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
+        return f"this is no address of an origin: scheme, host and port alone, such as {example}"
+    return ""
