@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from determined.client.certificates import Trust
-from determined.link.messages import Execution, OpenStream
+from determined.link.messages import Execution, OpenStream, SshAccess
 from determined.link.run_folder import RunFolder
-from determined.streams.records import SUBPROTOCOL, encode_offset
+from determined.streams.records import SUBPROTOCOL, Record, decode, encode_offset
 from determined_agent.streams import sessions as module
 from determined_agent.streams.sessions import MasterAddress, Sessions
 
@@ -26,6 +27,7 @@ class Master:
         self.asked: list[tuple[str, str, list[str]]] = []
         self.closed: list[tuple[int | None, str]] = []
         self.connections: list[ServerConnection] = []
+        self.received: list[bytes] = []
 
     async def take(self, connection: ServerConnection) -> None:
         request = connection.request
@@ -35,8 +37,9 @@ class Master:
         self.connections.append(connection)
         try:
             await connection.send(encode_offset(0))
-            async for _ in connection:
-                pass
+            async for message in connection:
+                assert isinstance(message, bytes)
+                self.received.append(message)
         except ConnectionClosed:
             pass
         self.closed.append((connection.close_code, connection.close_reason or ""))
@@ -154,3 +157,14 @@ async def test_a_master_that_cannot_be_reached_ends_no_session(opened: Opened):
     assert not opened.entry.programs[1].is_closed
     await nowhere.close()
     assert opened.entry.programs[1].is_closed
+
+
+async def test_an_agent_without_the_package_for_ssh_says_how_to_add_it(opened: Opened, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "determined_agent.streams.ssh.connection", None)
+    access = SshAccess(host_key="x", public_keys=["y"])
+    opened.sessions.open(OpenStream(stream_id="a", key="k", session_id="s1", container_id="c1", user="ada", ssh=access))
+    await eventually(lambda: opened.master.received)
+    (record,) = [decode(message) for message in opened.master.received if decode(message) != 0]
+    assert isinstance(record, Record)
+    assert "the agent has no SSH server" in record.value["error"]
+    assert "pip install 'detent-cluster[ssh]'" in record.value["error"]

@@ -29,7 +29,7 @@ def test_a_decoded_offset_equals_the_encoded_one(offset: int):
 
 
 @pytest.mark.parametrize(
-    "message", [b"", b"\x08", b"\xff123", b"\x07123", b"\x01" + bytes(MAX_CONTENT_BYTES + 1)], ids=repr
+    "message", [b"", b"\x09", b"\xff123", b"\x07123", b"\x01" + bytes(MAX_CONTENT_BYTES + 1)], ids=repr
 )
 def test_a_message_of_no_known_form_is_refused(message: bytes):
     with pytest.raises(StreamBroken):
