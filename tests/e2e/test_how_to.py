@@ -42,7 +42,15 @@ ON_SHARED_CLUSTER = (
     "rlhf",
 )
 LONG = ("deepspeed", "several-slots")
-WITH_MORE_PARTS = {"shell-in-a-trial", "horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
+WITH_MORE_PARTS = {
+    "shell-in-a-trial",
+    "pages-of-a-task",
+    "horovod",
+    "environments",
+    "several-machines",
+    "gpus",
+    "coming-from-determined",
+}
 IN_OTHER_FILES = {
     "keras",
     "lightning",
@@ -124,6 +132,18 @@ def test_the_page_about_shells_works_on_a_trial_that_runs(
         return command
 
     assert read("shell-in-a-trial", prepare=when_it_runs)
+
+
+def test_the_page_about_pages_works_on_a_trial_that_serves_one(
+    read: Callable[..., list[str]], environ: dict[str, str], home: Path
+) -> None:
+    def when_it_serves(command: str) -> str:
+        if "det trial open" in command:
+            trial = str(ids(home)[1])
+            wait_until(lambda: "serves" in det(environ, "trial", "logs", trial), what="the trial serves")
+        return command
+
+    assert read("pages-of-a-task", prepare=when_it_serves)
 
 
 @pytest.mark.long  # like the page about DeepSpeed

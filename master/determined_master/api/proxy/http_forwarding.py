@@ -140,5 +140,5 @@ class _Body:
 
 
 def _has_body(scope: Scope) -> bool:
-    names = {name: value for name, value in scope["headers"]}
+    names = dict(scope["headers"])
     return b"transfer-encoding" in names or names.get(b"content-length", b"0").strip() not in (b"0", b"")
