@@ -45,6 +45,7 @@ LONG = ("deepspeed", "several-slots")
 WITH_MORE_PARTS = {
     "shell-in-a-trial",
     "shells",
+    "pages-of-a-task",
     "horovod",
     "environments",
     "several-machines",
@@ -152,6 +153,18 @@ def test_the_page_about_shells_of_their_own_works_once_the_shell_is_ready(
         return command
 
     assert read("shells", prepare=once_ready)
+
+
+def test_the_page_about_pages_works_on_a_trial_that_serves_one(
+    read: Callable[..., list[str]], environ: dict[str, str], home: Path
+) -> None:
+    def when_it_serves(command: str) -> str:
+        if "det trial open" in command:
+            trial = str(ids(home)[1])
+            wait_until(lambda: "serves" in det(environ, "trial", "logs", trial), what="the trial serves")
+        return command
+
+    assert read("pages-of-a-task", prepare=when_it_serves)
 
 
 @pytest.mark.long  # like the page about DeepSpeed

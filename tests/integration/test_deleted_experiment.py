@@ -24,6 +24,7 @@ def bodies(seeded: Any) -> dict[str, Any]:
         "POST /api/v1/experiments/{experiment_id}/file": {"path": "run.py"},
         "PATCH /api/v1/experiments/{experiment_id}": {"notes": "n"},
         "POST /detent/tasks/{task_id}/streams": {"argv": ["true"]},
+        "POST /detent/tasks/{task_id}/open": {"port": 8888},
         "POST /api/v1/runs/{trial_id}/metadata": {"metadata": {}},
         "POST /api/v1/trials/{trial_id}/early_exit": {"reason": "EXITED_REASON_INVALID_HP"},
         "POST /api/v1/trials/{trial_id}/progress": {"progress": 0.5},

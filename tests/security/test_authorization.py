@@ -88,11 +88,12 @@ def bodies(everyone: Callers) -> dict[str, Any]:
         "POST /api/v1/users/setting": {"settings": []},
         "POST /detent/agents/{agent_id}/output": {},
         "POST /detent/tasks/{task_id}/streams": {"argv": ["true"]},
+        "POST /detent/tasks/{task_id}/open": {"port": 8888},
         "BULK": {"experimentIds": [seeded.experiment], "destinationProjectId": 1},
     }
 
 
-PAGES = {"Pages": "/experiments/1", "DocsSite": "/docs/"}
+PAGES = {"ClusterProxy": "/proxy/", "Pages": "/experiments/1", "DocsSite": "/docs/"}
 """The path of each route that is a class, by the name of the class."""
 
 
@@ -205,6 +206,7 @@ async def test_an_open_cluster_lets_everybody_change_but_not_delete(tmp_path: Pa
             ("DELETE", "/api/v1/checkpoints"),
             ("DELETE", f"/api/v1/experiments/{everyone.seeded.experiment}"),
             ("DELETE", "/api/v1/projects/1/experiments/delete"),
+            ("POST", f"/detent/tasks/{everyone.seeded.task}/open"),
             ("POST", f"/detent/tasks/{everyone.seeded.task}/streams"),
         }
 

@@ -2,7 +2,7 @@
 
 from determined_cli.command import Command, argument, listing, selecting
 from determined_cli.log_arguments import log_arguments
-from determined_cli.streams.arguments import INPUT, PORTS, RANK, TASK_ID, TERMINAL
+from determined_cli.streams.arguments import INPUT, PAGE, PORTS, RANK, TASK_ID, TERMINAL
 
 NOUNS_WITHOUT_VERBS = ()
 
@@ -41,5 +41,12 @@ VERBS = (
         "determined_cli.task.enter:forward_port",
         (RANK, TASK_ID, PORTS),
         examples=("det task port-forward 3f2b 8888", "det task port-forward 3f2b 9000:8888"),
+    ),
+    Command(
+        "open",
+        "open a page that a task serves in the browser",
+        "determined_cli.task.pages:open_page",
+        (TASK_ID, *PAGE),
+        examples=("det task open 3f2b 8888",),
     ),
 )

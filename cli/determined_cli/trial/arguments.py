@@ -2,7 +2,7 @@
 
 from determined_cli.command import TRIAL_ID, Command, argument
 from determined_cli.log_arguments import first_error_argument, log_arguments
-from determined_cli.streams.arguments import INPUT, PORTS, RANK, TERMINAL
+from determined_cli.streams.arguments import INPUT, PAGE, PORTS, RANK, TERMINAL
 
 NOUNS_WITHOUT_VERBS = ()
 
@@ -46,6 +46,13 @@ VERBS = (
         "determined_cli.task.enter:forward_port_of_trial",
         (RANK, TRIAL_ID, PORTS),
         examples=("det t port-forward 7 8888", "det t port-forward 7 9000:8888"),
+    ),
+    Command(
+        "open",
+        "open a page that a trial serves in the browser",
+        "determined_cli.task.pages:open_page_of_trial",
+        (TRIAL_ID, *PAGE),
+        examples=("det t open 7 6006", "det t open 7 --path /lab"),
     ),
     Command("kill", "end at once, without a checkpoint", "determined_cli.trial.commands:kill", (TRIAL_ID,)),
     Command(

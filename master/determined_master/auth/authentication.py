@@ -12,6 +12,11 @@ from determined_master.auth.secrets import TASK_TOKEN_PREFIX, Secrets, token_has
 from determined_master.clock import Clock
 from determined_master.db.session import Database
 
+SESSION_HEADER = "x-detent-session"
+"""Which sign-in a page means, by its id: another page of the same host, on another port, can replace the page's cookie
+by that of somebody else, and cannot read or write the page's storage, where the id is."""
+MAX_SIGN_INS = 8
+"""Sign-in cookies of one request that are looked at."""
 TASK_HEADER = "grpc-metadata-x-allocation-token"
 COOKIE = "auth"
 """Cookie name of the older product. Browsers share cookies across ports of a host, so the page's is also named after
@@ -59,7 +64,9 @@ class Authenticator:
     async def principal(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
         """Returns the principal of a request with these headers (names in lower case) and cookies. Raises
         Unauthenticated. A user's token wins over a task's if both are sent."""
-        token = bearer(headers.get("authorization")) or cookies.get(self.cookie) or cookies.get(COOKIE)
+        token = bearer(headers.get("authorization"))
+        if token is None and (self.cookie in cookies or COOKIE in cookies):
+            return await self._of_cookies(headers, cookies)
         task_token = bearer(headers.get(TASK_HEADER))
         if token and not token.startswith(TASK_TOKEN_PREFIX + "."):
             return await self._user(token)
@@ -67,6 +74,28 @@ class Authenticator:
         if task_token:
             return await self.task(task_token)
         raise Unauthenticated("not logged in: the request has no token; run det user login")
+
+    async def _of_cookies(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Principal:
+        """Returns the principal of the sign-in that the page means; of the only one, if it does not say. Raises
+        Unauthenticated."""
+        given = sign_ins(headers.get("cookie", ""), self.cookie) or sign_ins(headers.get("cookie", ""), COOKIE)
+        tokens = given or {cookies.get(self.cookie) or cookies[COOKIE]}
+        meant = headers.get(SESSION_HEADER)
+        if len(tokens) > (1 if meant is None else MAX_SIGN_INS):
+            raise Unauthenticated("the browser has sent several sign-ins; sign in again")
+        for token in tokens:
+            if token.startswith(TASK_TOKEN_PREFIX + "."):
+                principal = await self.task(token)
+            else:
+                try:
+                    principal = await self._user(token)
+                except Unauthenticated:
+                    if len(tokens) == 1:
+                        raise
+                    continue
+            if meant is None or meant == str(principal.session_id):
+                return principal
+        raise Unauthenticated("this browser is signed in by another page than this one; sign in again")
 
     def known_task(self, token: str) -> Principal | None:
         """Returns the principal from the cache only, without a query. For hot routes."""
@@ -123,6 +152,16 @@ class Authenticator:
             self._sessions.pop(digest, None)
             raise Unauthenticated("the login has expired; run det user login")
         return known.principal
+
+
+def sign_ins(cookie_header: str, name: str) -> set[str]:
+    """Returns the different values that cookies of one name have: a browser sends several if their paths differ.
+
+    >>> sorted(sign_ins("auth=a; other=b; auth=c", "auth"))
+    ['a', 'c']
+    """
+    pairs = (pair.partition("=") for pair in cookie_header.split(";"))
+    return {value.strip() for each, _, value in pairs if each.strip() == name and value.strip()}
 
 
 def bearer(header: str | None) -> str | None:

@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from determined.errors import BadRequest
+
 _LOOPBACK = {"127.0.0.1": "localhost", "localhost": "127.0.0.1", "::1": "localhost"}
 """The other name of this machine: what a task's page sets as cookies is then no cookie of the cluster's page."""
 _HOST_NAME = re.compile(r"[A-Za-z0-9.-]{1,253}|[0-9A-Fa-f:.]{2,45}")
@@ -60,7 +62,7 @@ def label_in(host: str, domain: str) -> str | None:
 
 
 def _split(host: str) -> tuple[str, str]:
-    """Returns name and port of a ``Host`` header. Raises ValueError for what is no host."""
+    """Returns name and port of a ``Host`` header. Raises BadRequest for what is no host."""
     name, port = host, ""
     if host.startswith("["):
         name, _, rest = host[1:].partition("]")
@@ -68,5 +70,5 @@ def _split(host: str) -> tuple[str, str]:
     elif ":" in host:
         name, _, port = host.rpartition(":")
     if not _HOST_NAME.fullmatch(name) or (port and not port.isdigit()):
-        raise ValueError(f"{host!r} is no host name")
+        raise BadRequest(f"the header Host, {host!r}, is no host name")
     return name.lower(), port

@@ -1,4 +1,4 @@
-"""The outermost middleware, also around the fast path: proxy prefix, CSRF, body limits, ``nosniff``."""
+"""The outermost middleware, also around the fast path: proxy prefix, CSRF, body limits, no sniffing, no frames."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -9,7 +9,7 @@ from determined_master.web.body_limit import counted, too_large
 from determined_master.web.csrf import SAFE
 from determined_master.web.csrf import refusal as csrf_refusal
 
-_NOSNIFF = (b"x-content-type-options", b"nosniff")
+_PROTECTION = ((b"x-content-type-options", b"nosniff"), (b"x-frame-options", b"DENY"))
 
 
 class OuterMiddleware:
@@ -29,13 +29,13 @@ class OuterMiddleware:
             await self._app(scope, receive, send)
             return
 
-        async def send_with_nosniff(message: Message) -> None:
+        async def send_protected(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), _NOSNIFF]
+                message["headers"] = [*message.get("headers", ()), *_PROTECTION]
             await send(message)
 
         if scope["method"] in SAFE:
-            await self._app(scope, receive, send_with_nosniff)
+            await self._app(scope, receive, send_protected)
             return
         announced, has_cookie = None, False
         for name, value in scope["headers"]:
@@ -51,7 +51,7 @@ class OuterMiddleware:
             refusal = too_large(scope["path"], announced)
         else:
             receive = counted(scope["path"], receive)
-        await (self._app if refusal is None else response_of(refusal))(scope, receive, send_with_nosniff)
+        await (self._app if refusal is None else response_of(refusal))(scope, receive, send_protected)
 
 
 def _why(scope: Scope) -> str | None:

@@ -1,6 +1,7 @@
 """A person's browser on a cluster's page, and checks of errors and foreign requests."""
 
 import contextlib
+import json
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -51,6 +52,8 @@ class Visit:
         body = {"username": username, "password": password}
         answer = self.context.request.post(f"{self.url}/detent/sign-in", data=body, headers={"X-Detent-Page": "1"})
         assert answer.ok, answer.text()
+        stored = json.dumps(["detent.sign-in", answer.json()["sessionId"]])
+        self.context.add_init_script(f"localStorage.setItem(...{stored})")
 
     def faultless(self) -> None:
         """Checks that no error was raised and no request went to another origin."""

@@ -1,11 +1,19 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { masterUrl } from "@/browser/base";
+import { signInId } from "@/browser/signIn";
 import { problemOf } from "./problem";
 import type { paths } from "./schema";
 import { sessionEnded } from "./sessionEnded";
 
 /** Header of every request, in addition to the cookie. No other site can send it. */
 const OWN: Record<string, string> = { "X-Detent-Page": "1" };
+
+const signIn: Middleware = {
+  onRequest({ request }) {
+    request.headers.set("X-Detent-Session", signInId());
+    return request;
+  },
+};
 
 const refusals: Middleware = {
   async onResponse({ response, schemaPath }) {
@@ -27,7 +35,7 @@ export const api = createClient<paths>({
   // Looked up at each call, since tests replace it.
   fetch: (request) => globalThis.fetch(request),
 });
-api.use(refusals);
+api.use(signIn, refusals);
 
 /** Returns the body of an answer. The middleware throws if there is none. */
 export async function got<T>(call: Promise<{ data?: T }>): Promise<T> {

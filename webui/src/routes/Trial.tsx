@@ -23,6 +23,7 @@ import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { listAddress } from "./home/lastList";
 import { NotFound } from "./NotFound";
+import { OpenPorts } from "./trial/OpenPorts";
 import type { TrialTabProps } from "./trial/tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -90,7 +91,7 @@ function TrialPage({ first }: { first: Trial }) {
   const own = status?.trials.find((each) => each.trialId === id);
   const text = own ? withoutState(own.text, own.state, own.failure?.text ?? own.waiting) : "";
   const runs = INSIDE.test(own?.state ?? trial.state);
-  const { data: experiment } = useQuery({ ...experimentQuery(experimentId), enabled: runs && !user.admin });
+  const { data: experiment } = useQuery({ ...experimentQuery(experimentId), enabled: runs });
   const base = `/experiments/${experimentId}/trials/${id}`;
   const why = (verb: "pause" | "activate") =>
     status
@@ -156,6 +157,7 @@ function TrialPage({ first }: { first: Trial }) {
               </Button>
             )}
             <Button onClick={() => setForking(true)}>Fork</Button>
+            {mayEnter && experiment && <OpenPorts taskId={trial.taskId} config={experiment.config} />}
           </ActionGroup>
         </div>
         <div className={layout.row}>

@@ -2,6 +2,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
 import { sessionEnded } from "@/api/sessionEnded";
+import { setSignIn } from "@/browser/signIn";
 import { heardTime } from "@/live/serverClock";
 
 export type Session = components["schemas"]["PageSession"];
@@ -18,7 +19,7 @@ export const sessionQuery = queryOptions({
 });
 
 export async function signIn(body: { token: string } | { username: string; password: string }): Promise<void> {
-  await got(api.POST("/detent/sign-in", { body }));
+  setSignIn((await got(api.POST("/detent/sign-in", { body }))).sessionId);
 }
 
 export async function signOut(): Promise<void> {

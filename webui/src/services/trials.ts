@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 import type { components } from "@/api/schema";
+import { masterUrl } from "@/browser/base";
 
 type Schemas = components["schemas"];
 export type Trial = Schemas["Trial"];
@@ -76,4 +77,9 @@ export const summariesQuery = (
 
 export async function killTrial(id: number): Promise<void> {
   await got(api.POST("/api/v1/trials/{trial_id}/kill", at(id)));
+}
+
+/** Returns the address at which a signed-in browser opens a port of a task. */
+export function pageUrl(taskId: string, port: number): string {
+  return masterUrl(`/detent/tasks/${encodeURIComponent(taskId)}/enter?port=${port}`);
 }

@@ -62,7 +62,8 @@ async def sign_in(
     with limited_sign_in(request, "" if body.token else body.username or "", clock.now()):
         token, row = await _open(users, body)
     session_cookie.set_cookie(response, request, settings, token, name=authenticator.cookie)
-    return schemas.SignInAnswer(user=shown(row))
+    principal = await authenticator.principal({"authorization": f"Bearer {token}"}, {})
+    return schemas.SignInAnswer(user=shown(row), session_id=str(principal.session_id))
 
 
 @router.post("/sign-out")

@@ -71,7 +71,7 @@ async def enter(
         text = f"Open {_named(task_id, port)}? Its page comes from the task and has no rights on this cluster."
         return plain_page(accept, 200, "Open a page of a task", text, button="Open")
     try:
-        user = await authenticator.principal({}, request.cookies)
+        user = await authenticator.principal({"cookie": request.headers.get("cookie", "")}, request.cookies)
         if user.is_task:
             raise Unauthenticated("a task opens no pages")
         sign_in = sign_in_of(request, authenticator, user, has_token=False)

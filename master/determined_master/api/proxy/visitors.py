@@ -3,7 +3,7 @@
 from fastapi import Request
 
 from determined_master.api.proxy_prefix import prefix_of
-from determined_master.auth.authentication import COOKIE, Authenticator
+from determined_master.auth.authentication import COOKIE, SESSION_HEADER, Authenticator
 from determined_master.auth.principal import Principal
 from determined_master.proxy.addresses import Place
 from determined_master.proxy.visits import SignIn
@@ -12,8 +12,8 @@ from determined_master.settings.settings import Settings
 
 def sign_in_of(request: Request, authenticator: Authenticator, user: Principal, *, has_token: bool = True) -> SignIn:
     """Returns the sign-in of a request. ``has_token``: False if only its cookies counted."""
-    given = request.headers.get("authorization") if has_token else None
-    headers = {"authorization": given} if given else {}
+    shown = ("cookie", SESSION_HEADER, *(("authorization",) if has_token else ()))
+    headers = {name: request.headers[name] for name in shown if name in request.headers}
     names = (authenticator.cookie, COOKIE)
     cookies = {name: value for name, value in request.cookies.items() if name in names}
     return SignIn(authenticator, headers, cookies, user)

@@ -58,7 +58,10 @@ class SignInBody(Wire):
 
 
 class SignInAnswer(Wire):
+    """``session_id``: what the page sends in ``X-Detent-Session`` from then on."""
+
     user: User
+    session_id: str
 
 
 class PageSession(Wire):

@@ -1,0 +1,121 @@
+"""Open origins: their ports, addresses and ends."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.clock import FixedClock
+
+from determined.errors import Conflict
+from determined_master.proxy import origins as module
+from determined_master.proxy.addresses import Layout, Place
+from determined_master.proxy.origins import Origins
+from determined_master.proxy.task_port import TaskPort
+
+NOW = datetime(2026, 11, 28, tzinfo=UTC)
+PLACE = Place("http", "127.0.0.1:8080")
+CLUSTER = "http://127.0.0.1:8080"
+
+
+class Ports:
+    """Ports of a machine, of which some are taken."""
+
+    def __init__(self, *taken: int) -> None:
+        self.taken = set(taken)
+        self.open: set[int] = set()
+
+    async def listen(self, port: int) -> "Listening":
+        if port in self.taken | self.open:
+            raise OSError("taken")
+        self.open.add(port)
+        return Listening(self, port)
+
+
+class Listening:
+    def __init__(self, ports: Ports, port: int) -> None:
+        self.ports, self.port = ports, port
+
+    async def close(self) -> None:
+        self.ports.open.discard(self.port)
+
+
+def origins_of(
+    folder: Path, ports: Ports | None = None, layout: Layout = Layout(), clock: FixedClock | None = None
+) -> Origins:
+    created = Origins(layout, range(8100, 8103), clock or FixedClock(NOW), folder / "origins.json")
+    created.listen = ports.listen if ports else None
+    return created
+
+
+async def opened(origins: Origins, name: str, port: int = 80) -> str:
+    return await origins.open(TaskPort(name, port), 1, PLACE, CLUSTER)
+
+
+async def test_each_port_of_a_task_has_a_port_of_its_own_and_keeps_it(tmp_path: Path):
+    origins = origins_of(tmp_path, Ports(8101))
+    assert await opened(origins, "a") == "http://localhost:8100"
+    assert await opened(origins, "b") == "http://localhost:8102"
+    assert await opened(origins, "a") == "http://localhost:8100"
+    found = origins.at_port(8102)
+    assert found is not None
+    assert found.service == TaskPort("b", 80)
+
+
+async def test_the_origin_that_was_used_longest_ago_makes_room(tmp_path: Path):
+    clock, ports = FixedClock(NOW), Ports()
+    origins = origins_of(tmp_path, ports, clock=clock)
+    for number, name in enumerate("abc"):
+        clock.at = NOW + timedelta(seconds=number)
+        await opened(origins, name)
+    assert await opened(origins, "d") == "http://localhost:8100"
+    assert {each.service.task_id for each in origins} == {"b", "c", "d"}
+    assert len(ports.open) == 3
+
+
+async def test_no_free_port_is_said(tmp_path: Path):
+    with pytest.raises(Conflict, match="no port of 8100-8102 is free"):
+        await opened(origins_of(tmp_path, Ports(8100, 8101, 8102)), "a")
+
+
+async def test_a_subdomain_is_found_by_its_label(tmp_path: Path):
+    origins = origins_of(tmp_path, layout=Layout("tasks.example"))
+    label = TaskPort("a", 80).label
+    assert await opened(origins, "a") == f"http://{label}.tasks.example:8080"
+    assert origins.at_label(label) is not None
+    assert origins.at_label("80-other") is None
+
+
+async def test_after_a_restart_the_origins_are_open_at_the_same_ports(tmp_path: Path):
+    ports = Ports()
+    before = origins_of(tmp_path, ports)
+    await opened(before, "a")
+    await opened(before, "b")
+    await before.close_all()
+    assert ports.open == set()
+    after = origins_of(tmp_path, Ports(8100))
+    await after.restore()
+    assert [(each.service.task_id, each.opened.listening_port) for each in after] == [("b", 8101)]
+    assert await opened(after, "b") == "http://localhost:8101"
+
+
+@pytest.mark.parametrize("text", ["", "[", "[1]", '[{"task_id": 1}]', "{}"])
+async def test_a_damaged_file_opens_nothing(tmp_path: Path, text: str):
+    (tmp_path / "origins.json").write_text(text)
+    origins = origins_of(tmp_path, Ports())
+    await origins.restore()
+    assert list(origins) == []
+
+
+async def test_an_origin_is_due_after_its_task_has_ended_or_nobody_has_come(tmp_path: Path):
+    clock = FixedClock(NOW)
+    origins = origins_of(tmp_path, Ports(), clock=clock)
+    await opened(origins, "ended")
+    await opened(origins, "idle")
+    ended = origins.at_port(8100)
+    assert ended is not None
+    origins.note_ended(ended)
+    clock.at = NOW + timedelta(seconds=module.ENDED_SECONDS + 1)
+    assert origins.due() == [ended]
+    await origins.close(ended)
+    clock.at = NOW + timedelta(hours=module.IDLE_HOURS, seconds=1)
+    assert [each.service.task_id for each in origins.due()] == ["idle"]
