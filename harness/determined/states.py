@@ -136,7 +136,7 @@ class TaskState(str, Enum):
     """State of a task that is not a trial; a trial has a state of its own."""
 
     ACTIVE = "ACTIVE"  # wants an allocation or has one
-    STOPPING = "STOPPING"  # killed by a user; its allocation is ending
+    STOPPING = "STOPPING"  # killed by a user, or idle for too long; its allocation is ending
     COMPLETED = "COMPLETED"
     CANCELED = "CANCELED"
     ERROR = "ERROR"

@@ -237,3 +237,28 @@ async def test_a_user_has_a_bounded_number_of_streams(cluster: Cluster, monkeypa
             return (await cluster.post(task.path, {"argv": ["x"]})).status_code == 200
 
         await eventually(is_opened)  # those to which nobody came are forgotten
+
+
+async def test_a_stream_uses_its_task_from_its_opening_to_its_end(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    uses, token = cluster.master.streams.uses, cluster.master.secrets.join_token
+    async with running(cluster) as task:
+
+        async def is_unused() -> bool:
+            use = uses.of(task.task_id)
+            return use.open_streams == 0 and use.last_end is not None
+
+        assert (uses.of(task.task_id).open_streams, uses.of(task.task_id).last_end) == (0, None)
+        answer, message = await task.open()
+        assert uses.of(task.task_id).open_streams == 1
+        async with (
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+        ):
+            await agents.next(), await clients.next()
+            assert uses.of(task.task_id).open_streams == 1
+            clients.close(1000)
+            await eventually(is_unused)
+        monkeypatch.setattr(broker, "MEETING_SECONDS", 0.1)
+        await task.open()
+        assert uses.of(task.task_id).open_streams == 1
+        await eventually(is_unused)  # nobody came

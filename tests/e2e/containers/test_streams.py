@@ -58,3 +58,23 @@ def test_a_shell_and_a_port_of_a_trial_in_a_container(boxes: ContainerCluster, t
     forwarding.wait(60)
     experiment.do("kill")
     boxes.no_container_left()
+
+
+def test_a_shell_of_its_own_runs_in_a_container_after_its_hooks_and_is_killed_at_once(
+    boxes: ContainerCluster, tmp_path: Path
+):
+    (tmp_path / "startup-hook.sh").write_text("touch made-by-hook\n")
+    environment = {**boxes.client_environment, "TERM": "xterm"}
+    words = ("shell", "start", "--config", "resources.slots=0", "-c", str(tmp_path))
+    shell = TerminalProgram(python("determined_cli", *words), environment)
+    shell.prints("Started shell ")
+    shell_id = shell.prints(" (")
+    shell.type("ls; echo a-$DET_TASK_TYPE; test -f /.dockerenv && echo in'side'; exit 7\n")
+    shell.prints("made-by-hook")
+    shell.prints("a-SHELL")
+    shell.prints("inside")
+    assert shell.ended() == 7
+    shell.close()
+    killed = subprocess.run(python("determined_cli", "shell", "kill", shell_id), env=environment, check=False)
+    assert killed.returncode == 0
+    boxes.no_container_left()
