@@ -131,8 +131,12 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
         start: "Callable[[ProgramChannel], None]",
         on_lost: "Callable[[ProgramChannel], None]",
     ) -> None:
-        """``execute``: runs a program beside the task; ``start``: runs ``play`` of a channel; ``on_lost``: called when it
-        has closed."""
+        """
+        Args:
+            execute: runs a program beside the task.
+            start: runs ``play`` of this channel.
+            on_lost: is called when it has closed.
+        """
         super().__init__()
         self._execute, self._start, self._on_lost = execute, start, on_lost
         self._server_channel: asyncssh.SSHServerChannel[bytes] | None = None
