@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import re
 import signal
 from collections import deque
@@ -16,9 +17,11 @@ from determined.streams.records import Kind, Record, StreamBroken, record_of
 from determined_agent.streams.joined import MAX_NUMBER, join
 from determined_agent.streams.program import NotEntered, Program
 
-WINDOW_BYTES = 1 << 20
+logger = logging.getLogger(__name__)
+
+WINDOW_BYTES = 512 << 10
 """Of input of one channel that its program has not taken."""
-MAX_INBOX_BYTES = 256 << 10
+MAX_INBOX_BYTES = 64 << 10
 MAX_COMMAND_CHARACTERS = 64 << 10
 MAX_VARIABLES = 64
 MAX_ENVIRONMENT_CHARACTERS = 32 << 10
@@ -123,11 +126,19 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
     """A session: a command, a shell or the SFTP server of the task."""
 
     def __init__(
-        self, execute: Callable[[Execution], Awaitable[Program]], start: "Callable[[ProgramChannel], None]"
+        self,
+        execute: Callable[[Execution], Awaitable[Program]],
+        start: "Callable[[ProgramChannel], None]",
+        on_lost: "Callable[[ProgramChannel], None]",
     ) -> None:
-        """``execute``: runs a program beside the task; ``start``: runs ``play`` of a channel."""
+        """
+        Args:
+            execute: runs a program beside the task.
+            start: runs ``play`` of this channel.
+            on_lost: is called when it has closed.
+        """
         super().__init__()
-        self._execute, self._start = execute, start
+        self._execute, self._start, self._on_lost = execute, start, on_lost
         self._server_channel: asyncssh.SSHServerChannel[bytes] | None = None
         self._terminal_type: str | None = None
         self._size = (24, 80)
@@ -135,6 +146,15 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
 
     def connection_made(self, chan: "asyncssh.SSHServerChannel[bytes]") -> None:
         self._channel = self._server_channel = chan
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._on_lost(self)
+
+    @property
+    def has_too_many_variables(self) -> bool:
+        """Returns True if the client has sent more than a program may have. It may send them at any time."""
+        return self._server_channel is not None and len(self._server_channel.get_environment_bytes()) > MAX_VARIABLES
 
     def pty_requested(self, term_type: str, term_size: tuple[int, int, int, int], term_modes: object) -> bool:
         self._terminal_type = term_type if _TERMINAL_TYPE.fullmatch(term_type) else "xterm"
@@ -182,6 +202,9 @@ class ProgramChannel(_JoinedChannel, asyncssh.SSHServerSession[bytes]):
             program = await self._execute(execution)
         except NotEntered as problem:
             status: dict[str, Any] = {"error": problem.message}
+        except Exception:
+            logger.exception("a program could not be started for SSH")
+            status = {"error": "the agent could not start the program; its log says why"}
         else:
             status = await self._join(program)
         _finish(channel, status)

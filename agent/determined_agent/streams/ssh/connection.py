@@ -10,16 +10,17 @@ from typing import Any
 import asyncssh
 from asyncssh.constants import (
     DISC_NO_MORE_AUTH_METHODS_AVAILABLE,
+    DISC_PROTOCOL_ERROR,
     OPEN_ADMINISTRATIVELY_PROHIBITED,
     OPEN_CONNECT_FAILED,
     OPEN_RESOURCE_SHORTAGE,
 )
 
-from determined.link.messages import SshAccess
+from determined.link.messages import Execution, SshAccess
 from determined.link.run_folder import RunFolder
 from determined.streams.records import Kind, Record
 from determined_agent.streams.program import READ_BYTES, NotEntered, Program, TaskEntry
-from determined_agent.streams.ssh.channels import WINDOW_BYTES, PortChannel, ProgramChannel
+from determined_agent.streams.ssh.channels import MAX_VARIABLES, WINDOW_BYTES, PortChannel, ProgramChannel
 
 logger = logging.getLogger(__name__)
 asyncssh.set_log_level(logging.WARNING)  # it writes several lines for each connection
@@ -31,7 +32,7 @@ MAX_OFFERED_KEYS = 20
 """Of one connection; a check of one that is not let in is a comparison."""
 MAX_LOGIN_BYTES = 256 << 10
 """From a client that has not shown a key that is let in."""
-MAX_CHANNELS = 64
+MAX_CHANNELS = 32
 """Open at once in one connection; a browser behind `ssh -L` opens many."""
 CLOSE_SECONDS = 15.0
 """Time for programs to end; a task that does not let go of one is left behind."""
@@ -86,6 +87,7 @@ class SshConnection:
             if self._login_bytes > MAX_LOGIN_BYTES:
                 self._writer.close()
                 return
+        self._server.check_variables()
         with contextlib.suppress(OSError):
             self._writer.write(data)
             await self._writer.drain()
@@ -162,6 +164,8 @@ class _Server(asyncssh.SSHServer):
         self._offered = 0
         self._connection: asyncssh.SSHServerConnection | None = None
         self._running: dict[asyncio.Task[None], ProgramChannel | PortChannel] = {}
+        self._programs: set[ProgramChannel] = set()
+        """Channels of programs that the client has opened, with or without a program."""
         self._opening = 0
         self._is_closed = False
         self.is_admitted = False
@@ -187,7 +191,9 @@ class _Server(asyncssh.SSHServer):
         self._check_room()
         assert self._connection is not None
         channel = self._connection.create_server_channel(encoding=None, window=WINDOW_BYTES)
-        return channel, ProgramChannel(lambda execution: self._entry.execute(self._folder, execution), self._start)
+        program = ProgramChannel(self._execute, self._start, self._programs.discard)
+        self._programs.add(program)
+        return channel, program
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
@@ -213,6 +219,14 @@ class _Server(asyncssh.SSHServer):
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
+    def check_variables(self) -> None:
+        """Disconnects a client that fills the memory with variables."""
+        if self._connection is not None and any(each.has_too_many_variables for each in self._programs):
+            self._connection.disconnect(DISC_PROTOCOL_ERROR, f"more than {MAX_VARIABLES} variables")
+
+    async def _execute(self, execution: Execution) -> Program:
+        return await self._entry.execute(self._folder, execution)
+
     async def _connect(self, port: int) -> PortChannel:
         self._opening += 1
         try:
@@ -228,7 +242,7 @@ class _Server(asyncssh.SSHServer):
             self._opening -= 1
 
     def _check_room(self) -> None:
-        if len(self._running) + self._opening >= MAX_CHANNELS:
+        if len({*self._programs, *self._running.values()}) + self._opening >= MAX_CHANNELS:
             raise asyncssh.ChannelOpenError(
                 OPEN_RESOURCE_SHORTAGE, f"at most {MAX_CHANNELS} channels in one connection"
             )

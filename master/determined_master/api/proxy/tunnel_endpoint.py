@@ -34,6 +34,8 @@ SIGNED_OUT = 4401
 UNSUPPORTED = 1003
 """Close code for messages of text."""
 MAX_REASON_BYTES = 120
+MAX_SENT_BYTES = 32 << 10
+"""Of one message to a client. The official client waits for ever for the end of one with 64 KiB."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,8 @@ async def _from_task(socket: WebSocket, connection: TaskConnection) -> tuple[int
     """Passes bytes of the task on, each only as fast as the client takes them."""
     try:
         while data := await connection.read():
-            await socket.send_bytes(data)
+            for start in range(0, len(data), MAX_SENT_BYTES):
+                await socket.send_bytes(data[start : start + MAX_SENT_BYTES])
     except ConnectionFailed as problem:
         return GOING_AWAY, problem.message
     except (WebSocketDisconnect, RuntimeError):

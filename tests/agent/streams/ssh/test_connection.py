@@ -212,13 +212,32 @@ async def test_channels_of_one_connection_are_bounded(monkeypatch: pytest.Monkey
 
 
 async def test_an_environment_beyond_the_bounds_is_refused_in_words(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(channels, "MAX_VARIABLES", 1)
+    monkeypatch.setattr(channels, "MAX_ENVIRONMENT_CHARACTERS", 9)
     async with served() as ssh, ssh.connect(ADA) as client:
-        done = await client.run("x", env={"A": "1", "B": "2"})
-        assert "too many variables: at most 1" in str(done.stderr)
+        done = await client.run("x", env={"A": "1", "B": "2345678"})
+        assert "too many variables: at most 64 with 9 characters in all" in str(done.stderr)
         done = await client.run("x", env={"A-B": "1"})
         assert "a variable that no program can have: 'A-B'" in str(done.stderr)
         assert ssh.entry.executions == []
+
+
+async def test_a_client_that_sends_variables_without_end_is_disconnected():
+    async with served() as ssh, ssh.connect(ADA) as client:
+        many = {f"A{number}": "x" * 1000 for number in range(channels.MAX_VARIABLES + 200)}
+        with pytest.raises((asyncssh.ChannelOpenError, asyncssh.DisconnectError)):
+            await client.create_process("x", env=many)
+        await ssh.server.wait()
+
+
+async def test_a_channel_that_is_closed_makes_room_for_another(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connection, "MAX_CHANNELS", 2)
+    async with served() as ssh, ssh.connect(ADA) as client:
+        chans = [await client.create_process(subsystem="sftp", encoding=None) for _ in range(2)]
+        with pytest.raises(asyncssh.ChannelOpenError, match="at most 2 channels"):
+            await client.create_process("x")
+        chans[0].channel.abort()
+        await eventually(lambda: ssh.entry.programs[0].is_closed)
+        await client.create_process("x")
 
 
 async def test_other_machines_listeners_and_forwarded_agents_are_refused():
