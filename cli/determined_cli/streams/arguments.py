@@ -2,13 +2,7 @@
 
 from determined_cli.command import Command, argument
 
-NOUNS_WITHOUT_PAGE = (
-    argument("port", nargs="?", metavar="PORT", help="port of the task (default: the declared one)"),
-    argument("--path", default="/", help="where the page begins (default: /)"),
-    argument("--no-browser", action="store_true", help="print the address only"),
-)
-
-VERBS = ("tunnel",)
+NOUNS_WITHOUT_VERBS = ("tunnel",)
 
 INPUT = argument("-i", "--stdin", action="store_true", help="pass this command's input to the program")
 TERMINAL = argument("-t", "--tty", action="store_true", help="give the program a terminal; with -i, yours")
@@ -17,6 +11,12 @@ RANK = argument(
 )
 PORTS = argument("ports", nargs="+", metavar="[LOCAL:]REMOTE", help="port of the task, and of this machine before it")
 TASK_ID = argument("task_id", metavar="TASK_ID", help="id, or the first characters of it")
+
+PAGE = (
+    argument("port", nargs="?", metavar="PORT", help="port of the task (default: the declared one)"),
+    argument("--path", default="/", help="where the page begins (default: /)"),
+    argument("--no-browser", action="store_true", help="print the address only"),
+)
 
 VERBS = (
     Command(
