@@ -27,6 +27,7 @@ BY_NAME = {
     "on_job_end": "Hydra calls it",
     "OptunaSearch": "the task of a search loads it by its name",
     "PageHook": "hatchling finds it by its base class",
+    "connect_tcp": "httpcore calls it",
     "fetchmany": "SQLAlchemy calls it",
     "initialize": "hatchling calls it",
     "process_bind_param": "SQLAlchemy calls it",

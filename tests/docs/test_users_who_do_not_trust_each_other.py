@@ -107,7 +107,7 @@ def test_each_default_of_the_page_is_that_of_the_code() -> None:
             (settings, *(cell.strip(" `") for cell in line.split("|")[1:3]))  # type: ignore[misc]
             for line in table.splitlines()
         ]
-    assert len(rows) == 19
+    assert len(rows) == 22
     for settings, name, default in rows:
         default_value = settings.model_fields[name].get_default(call_default_factory=True)  # type: ignore[attr-defined]
         documented = "" if default == "empty" else yaml.safe_load(default)

@@ -13,8 +13,9 @@ from determined_master.experiments import repository
 
 ROUTES = Path(__file__).parents[1] / "security" / "routes.txt"
 OF_THE_EXPERIMENT = ("{experiment_id}", "{trial_id", "{task_id}", "{allocation_id}", "{uuid}", "{line_id}")
-NAMED_BELOW = ("/search-task", "/detent/experiments/{experiment_id}/file")
-"""Routes that are skipped: only the task of a search may call the first; the second needs a query and is called below."""
+NAMED_BELOW = ("/search-task", "/detent/experiments/{experiment_id}/file", "/detent/tasks/{task_id}/enter")
+"""Routes that are skipped: only the task of a search may call the first; the second needs a query and is called below;
+the third answers browsers that are signed in by a cookie."""
 
 
 def bodies(seeded: Any) -> dict[str, Any]:

@@ -26,7 +26,6 @@ READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
     "/detent/tasks/{task_id}/streams": "keeps its streams in memory",
     "/detent/tasks/{task_id}/open": "keeps its tickets in memory",
-    "/detent/tasks/{task_id}/enter": "keeps its tickets in memory",
     "/api/v1/runs/start": "reads only",
     "/api/v1/experiments/{experiment_id}/file": "reads only",
     "/detent/series": "reads only",

@@ -21,11 +21,11 @@ def problem(template: str, *, has_domain: bool) -> str:
     )
     if f"{{{name}}}" not in template:
         return f"a user needs another address for every task: put {{{name}}} into it, such as {example}"
+    wrong = f"this is no address of an origin: scheme, host and port alone, such as {example}"
     try:
         parts = urlsplit(template.format(label="8888-ab", port=8100))
         is_origin = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except (KeyError, IndexError, ValueError):
-        is_origin = False
-    if not is_origin or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
-        return f"this is no address of an origin: scheme, host and port alone, such as {example}"
-    return ""
+        return wrong
+    is_alone = parts.path in ("", "/") and not parts.query and not parts.fragment and parts.username is None
+    return "" if is_origin and is_alone else wrong

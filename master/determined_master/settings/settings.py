@@ -3,7 +3,6 @@
 import ipaddress
 import json
 import os
-import ssl
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,6 +18,7 @@ from determined_master.settings import origin_template
 from determined_master.settings.database_url import usable_url
 from determined_master.settings.pool_settings import PoolSettings, SchedulerSettings, repeated
 from determined_master.settings.task_container_defaults import TaskContainerDefaults
+from determined_master.settings.tls_files import check_tls_files
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 MAX_PORT = 65535
@@ -163,24 +163,7 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
         """Raises ValueError for a certificate that the master cannot serve with."""
-        if self.tls_cert is None and self.tls_key is None:
-            return self
-        if self.tls_cert is None or self.tls_key is None:
-            raise ValueError("TLS needs both tls_cert and tls_key")
-        for file in (self.tls_cert, self.tls_key):
-            try:
-                file.read_bytes()
-            except OSError as error:
-                raise ValueError(f"{file}: {error.strerror}") from error
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key, password=lambda: "")
-        except ssl.SSLError as error:
-            why = (
-                "the key does not belong to the certificate"
-                if "MISMATCH" in (error.reason or "")
-                else "no PEM file, or an encrypted key"
-            )
-            raise ValueError(f"cannot use {self.tls_cert} with {self.tls_key}: {why}") from error
+        check_tls_files(self.tls_cert, self.tls_key)
         return self
 
     @field_validator("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", mode="before")

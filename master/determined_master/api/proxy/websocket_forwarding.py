@@ -101,9 +101,12 @@ class WebSocketForwarding:
         while True:
             message = await socket.receive()
             if message["type"] == "websocket.disconnect":
-                code = message.get("code") or NO_STATUS
+                code = int(message.get("code") or NO_STATUS)
                 if protocol.state is State.OPEN:
-                    protocol.send_close(*((code, message.get("reason") or "") if _can_be_sent(code) else ()))
+                    if _can_be_sent(code):
+                        protocol.send_close(code, str(message.get("reason") or ""))
+                    else:
+                        protocol.send_close()
                     await self._flush(protocol)
                 return
             if (text := message.get("text")) is not None:
