@@ -27,7 +27,6 @@ class Rule(Enum):
     AGENT = "whoever holds the join token"
     ADMIN_OR_OPERATOR = "an admin, or the owner of the data folder"
     USER_OR_OPERATOR = "every user, or the owner of the data folder"
-    TUNNEL = "whoever has the key of the shell; for a port, the owner of its task or an admin"
     STREAM_KEY = "whoever has the key of the stream, which is valid once; its agent besides the join token"
 
 
