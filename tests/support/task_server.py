@@ -9,7 +9,7 @@ _LIBRARIES = str(Path(websockets.__file__).parents[1])
 SERVER = (
     f"import sys; sys.path.append({_LIBRARIES!r})"
     + r"""
-import asyncio, hashlib, http.server, json, pathlib, sys, threading, time
+import asyncio, hashlib, http.server, json, os, pathlib, sys, threading, time
 
 ECHO_PORT = 0
 HOSTILE = pathlib.Path("hostile.html")
@@ -113,7 +113,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 SEEN = []
 HOSTILE_COOKIES = pathlib.Path("cookies.json")
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+DECLARED = [value for name, value in os.environ.items() if name.startswith("DET_PROXY_PORT_")]
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int([*DECLARED, "0"][0])), Handler)
 server.daemon_threads = True
 threading.Thread(target=server.serve_forever, daemon=True).start()
 

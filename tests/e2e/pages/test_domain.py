@@ -1,5 +1,6 @@
 """Origins that are subdomains: the header ``Host`` chooses, at the master's own port."""
 
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -8,6 +9,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.e2e.pages.conftest import NAVIGATION, Serving
 from tests.e2e.streams.conftest import StreamCluster
 from tests.e2e.web.visits import Visit, launch, password_of
+from tests.support.rank_processes import free_port
 from tests.support.task_server import SERVER
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pages below a domain")]
@@ -20,7 +22,7 @@ def below_localhost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servin
     try:
         cluster.start_master()
         cluster.start_agent(slots=1)
-        yield Serving(cluster, cluster.begin(folder / "trial", SERVER))
+        yield Serving(cluster, cluster.begin(folder / "trial", SERVER, ports=[free_port()]))
     finally:
         cluster.free_slots()
         cluster.close()
@@ -57,5 +59,21 @@ def test_a_browser_is_led_to_the_subdomain_of_a_task(below_localhost: Serving):
         expect(page.get_by_role("heading", name="A page of a task")).to_be_visible()
         assert ".localhost:" in page.url
         assert page.url.endswith("/page")
+        visitor.context.close()
+        browser.close()
+
+
+def test_the_page_of_a_trial_leads_to_its_declared_ports(below_localhost: Serving):
+    cluster, trial = below_localhost.cluster, below_localhost.experiment
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        visitor = Visit(browser, cluster.url)
+        visitor.sign_in("admin", password_of(cluster))
+        page = visitor.page(f"/trials/{trial.trial_id}/curves")
+        with page.expect_popup() as opening:
+            page.get_by_role("link", name=re.compile("Open port [0-9]+")).click()
+        opened = opening.value
+        opened.wait_for_url(re.compile(r"^http://[0-9]+-[0-9a-f]+\.localhost:"))
+        assert opened.evaluate("window.opener") is None
         visitor.context.close()
         browser.close()

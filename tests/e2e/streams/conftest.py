@@ -35,14 +35,16 @@ class StreamCluster(LiveCluster):
         environment = {**self.client_environment, "TERM": "xterm-256color"}
         return TerminalProgram(python("determined_cli", *words), environment)
 
-    def begin(self, folder: Path, script: str = WAITS, *, slots: int = 1) -> Experiment:
-        """Creates a trial that runs a script without torch, and waits until its program has begun."""
+    def begin(self, folder: Path, script: str = WAITS, *, slots: int = 1, ports: Sequence[int] = ()) -> Experiment:
+        """Creates a trial that runs a script without torch, and waits until its program has begun. ``ports``: those
+        that its configuration declares."""
         context = folder / "context"
         context.mkdir(parents=True, exist_ok=True)
         (context / "run.py").write_text(script)
         config = (
             "name: waits\nentrypoint: python3 run.py\nmax_restarts: 0\n"
             f"searcher: {{name: single, metric: loss}}\nresources: {{slots_per_trial: {slots}}}\n"
+            f"environment: {{proxy_ports: {[{'proxy_port': port} for port in ports]}}}\n"
         )
         body = {"config": config, "configName": "waits.yaml", "activate": True}
         experiment = Experiment(self, int(submissions.create(self.session, body, pack(context))["experiment"]["id"]))

@@ -53,7 +53,7 @@ class Visit:
         answer = self.context.request.post(f"{self.url}/detent/sign-in", data=body, headers={"X-Detent-Page": "1"})
         assert answer.ok, answer.text()
         stored = json.dumps(["detent.sign-in", answer.json()["sessionId"]])
-        self.context.add_init_script(f"localStorage.setItem(...{stored})")
+        self.context.add_init_script(f"location.protocol === 'about:' || localStorage.setItem(...{stored})")
 
     def faultless(self) -> None:
         """Checks that no error was raised and no request went to another origin."""
