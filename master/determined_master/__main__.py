@@ -147,6 +147,7 @@ async def serve(services: Services) -> int:
     config = config_of(create_app(services), tls_cert=settings.tls_cert, tls_key=settings.tls_key)
     server = Server(config, services.notifications, sweeper)
     services.pages.origins.listen = OriginListeners(origin_app(services), server, settings.host).listen
+    server.on_shutdown = services.pages.close
     scheme = "https" if settings.tls_cert else "http"
     server.announcement = f"ready: {scheme}://{settings.host}:{port}" if settings.announce else ""
     server.on_ready = startup.collect_from_now_on

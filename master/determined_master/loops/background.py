@@ -95,7 +95,11 @@ def work_loops(services: Services) -> list[Loop]:
         ),
         Loop("storage", StorageLoop(services.storage, services.notifications).tick),
         Loop(
-            "pages of tasks", services.pages.tick, (wakes.SESSIONS, wakes.TASKS, wakes.ATTEMPTS), interval=CHECK_SECONDS
+            "pages of tasks",
+            services.pages.tick,
+            (wakes.SESSIONS, wakes.TASKS, wakes.ATTEMPTS),
+            interval=CHECK_SECONDS,
+            pause=0.5,
         ),
         # Metric reports are frequent, and each publishes a notification.
         Loop("columns", ColumnLoop(services.indexer).tick, (wakes.COLUMNS,), pause=1.0),

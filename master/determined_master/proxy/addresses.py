@@ -4,9 +4,11 @@ import re
 from typing import NamedTuple
 
 from determined.errors import BadRequest
+from determined_master.proxy.task_port import LABEL_DIGITS
 
 _LOOPBACK = {"127.0.0.1": "localhost", "localhost": "127.0.0.1", "::1": "localhost"}
 """The other name of this machine: what a task's page sets as cookies is then no cookie of the cluster's page."""
+_LABEL = re.compile(rf"[0-9]{{1,5}}-[0-9a-f]{{{LABEL_DIGITS}}}")
 _HOST_NAME = re.compile(r"[A-Za-z0-9.-]{1,253}|[0-9A-Fa-f:.]{2,45}")
 
 
@@ -49,16 +51,16 @@ def origin(layout: Layout, place: Place, label: str, port: int) -> str:
 
 
 def label_in(host: str, domain: str) -> str | None:
-    """Returns the label that a host name below ``domain`` begins with, or None for other hosts.
+    """Returns the label of a task's port in a host name below ``domain``, or None for other hosts.
 
-    >>> label_in("8888-ab.tasks.example:8080", "tasks.example"), label_in("tasks.example", "tasks.example")
-    ('8888-ab', None)
-    >>> label_in("evil.example", "tasks.example"), label_in("a.b.tasks.example", "tasks.example")
-    (None, 'a.b')
+    >>> label_in("8888-f12e18ae7f63d8bd.tasks.example:8080", "tasks.example")
+    '8888-f12e18ae7f63d8bd'
+    >>> label_in("tasks.example", "tasks.example"), label_in("cluster.tasks.example", "tasks.example")
+    (None, None)
     """
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     label, dot, rest = name.lower().rpartition(f".{domain.lower()}")
-    return label if dot and label and not rest else None
+    return label if dot and not rest and _LABEL.fullmatch(label) else None
 
 
 def _split(host: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,11 @@ logger = logging.getLogger(__name__)
 MAX_ORIGINS = 2000
 """Origins at a time; the one that was used longest ago makes room."""
 IDLE_HOURS = 12.0
+REUSE_SECONDS = 3600.0
+"""Time without a request after which an origin makes room for another owner's task: a page of it that is still open in
+a browser would be a page of the other task's origin."""
+OWNERS_SHARE = 4
+"""One owner's tasks have at most a part of the ports: beyond it their own origins make room."""
 ENDED_SECONDS = 300.0
 """Time for which an origin says that its task has ended."""
 MAX_FILE_BYTES = 4 << 20
@@ -73,7 +79,7 @@ class Origins:
     def __init__(self, layout: Layout, ports: range, clock: Clock, file: Path) -> None:
         self.layout = layout
         self._ports, self._clock, self._file = ports, clock, file
-        self._next = 0
+        self._next = secrets.randbelow(len(ports))
         """Place in the range of the port that is tried first: a port is used again as late as possible."""
         self._by_service: dict[TaskPort, Origin] = {}
         self._by_port: dict[int, Origin] = {}
@@ -156,7 +162,7 @@ class Origins:
             await self._remove(min(self._by_service.values(), key=lambda each: each.used_at))
         listener = None
         if self.has_ports:
-            port, listener = await self._listen(opened.listening_port)
+            port, listener = await self._listen(opened.listening_port, opened.owner_id)
             opened = Opened(**{**asdict(opened), "listening_port": port})
         added = Origin(opened, listener, self._clock.now())
         self._by_service[added.service] = self._by_label[added.service.label] = added
@@ -164,33 +170,45 @@ class Origins:
             self._by_port[opened.listening_port] = added
         return added
 
-    async def _listen(self, wanted: int) -> tuple[int, Listener]:
+    async def _listen(self, wanted: int, owner_id: int) -> tuple[int, Listener]:
         """Listens on a port of the range. Raises Conflict."""
         if self.listen is None:
             raise Conflict("this master serves no pages of tasks")
         if wanted:
-            try:
-                return wanted, await self.listen(wanted)
-            except OSError as problem:
-                raise Conflict(f"port {wanted} of the master is taken") from problem
-        for _ in range(len(self._ports)):
-            port = self._ports[self._next % len(self._ports)]
-            self._next += 1
-            if port in self._by_port:
-                continue
-            try:
-                return port, await self.listen(port)
-            except OSError:
-                continue  # another program has it
-        if self._by_port:
-            oldest = min(self._by_port.values(), key=lambda each: each.used_at)
-            port = oldest.opened.listening_port
-            await self._remove(oldest)
-            return await self._listen(port)
-        raise Conflict(
-            f"no port of {self._ports.start}-{self._ports.stop - 1} is free on the master's machine; an administrator "
-            "can set proxy_port_range or proxy_domain"
-        )
+            return wanted, await self._listen_at(self.listen, wanted)
+        own = [each for each in self._by_port.values() if each.opened.owner_id == owner_id]
+        if len(own) < max(1, len(self._ports) // OWNERS_SHARE):
+            for _ in self._ports:
+                port = self._ports[self._next % len(self._ports)]
+                self._next += 1
+                if port not in self._by_port:
+                    try:
+                        return port, await self.listen(port)
+                    except OSError:
+                        continue  # another program has it
+        return await self._listen_in_place_of(self.listen, own or self._unused())
+
+    def _unused(self) -> list[Origin]:
+        before = self._clock.now() - timedelta(seconds=REUSE_SECONDS)
+        return [each for each in self._by_port.values() if each.used_at < before]
+
+    async def _listen_in_place_of(self, listen: Listen, candidates: list[Origin]) -> tuple[int, Listener]:
+        """Listens on the port of the origin that was used longest ago. Raises Conflict."""
+        if not candidates:
+            raise Conflict(
+                f"no port of {self._ports.start}-{self._ports.stop - 1} is free on the master's machine; an "
+                "administrator can set proxy_port_range or proxy_domain"
+            )
+        oldest = min(candidates, key=lambda each: each.used_at)
+        await self._remove(oldest)
+        return oldest.opened.listening_port, await self._listen_at(listen, oldest.opened.listening_port)
+
+    @staticmethod
+    async def _listen_at(listen: Listen, port: int) -> Listener:
+        try:
+            return await listen(port)
+        except OSError as problem:
+            raise Conflict(f"port {port} of the master is taken") from problem
 
     async def _remove(self, which: Origin) -> None:
         self._by_service.pop(which.service, None)

@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -20,6 +19,8 @@ MAX_CONNECTIONS = 32
 """Open connections to a port of a task for the pages of one user; further requests wait for one."""
 MAX_IDLE_CONNECTIONS = 8
 IDLE_SECONDS = 10.0
+UNUSED_SECONDS = 60.0
+"""Time after which a pool without a request is closed."""
 
 
 class TaskNetwork:
@@ -27,7 +28,9 @@ class TaskNetwork:
 
     def __init__(self, database: Database, authorization: Authorization, broker: StreamBroker) -> None:
         self._database, self._authorization, self._broker = database, authorization, broker
-        self._pools: OrderedDict[tuple[TaskPort, int], httpcore.AsyncConnectionPool] = OrderedDict()
+        self._pools: dict[tuple[TaskPort, int], httpcore.AsyncConnectionPool] = {}
+        self._used_at: dict[tuple[TaskPort, int], float] = {}
+        """In seconds of the event loop."""
 
     async def connect(self, service: TaskPort, user: Principal) -> TaskConnection:
         """Raises NotFound, Forbidden and Conflict for a task that does not run, TooManyRequests and NobodyCame."""
@@ -48,14 +51,17 @@ class TaskNetwork:
                 keepalive_expiry=IDLE_SECONDS,
                 network_backend=_Backend(lambda: self.connect(service, user)),
             )
-        self._pools.move_to_end(key)
+        self._used_at[key] = asyncio.get_running_loop().time()
         return self._pools[key]
 
     async def close_idle(self) -> None:
-        """Closes idle connections, and forgets the pools without others, from the one that was used longest ago."""
+        """Closes the pools in which nothing has happened for a while."""
+        before = asyncio.get_running_loop().time() - UNUSED_SECONDS
         for key, pool in list(self._pools.items()):
-            if all(connection.is_idle() or connection.is_closed() for connection in pool.connections):
-                del self._pools[key]
+            if self._used_at[key] < before and all(
+                connection.is_idle() or connection.is_closed() for connection in pool.connections
+            ):
+                del self._pools[key], self._used_at[key]
                 await pool.aclose()
 
     async def close(self) -> None:

@@ -69,8 +69,9 @@ class TaskPages:
 
     async def close(self) -> None:
         """Ends all connections. The origins are open again after the next start."""
-        await self.network.close()
+        self.visits.end_all()
         await self.origins.close_all()
+        await self.network.close()
 
     async def tick(self) -> None:
         """Ends visits without a right, and closes the origins of tasks that have ended and those that nobody uses."""

@@ -17,9 +17,9 @@ from determined_master.clock import Clock
 from determined_master.proxy.task_port import TaskPort
 
 TICKET_SECONDS = 30.0
-MAX_TICKETS = 10_000
-MAX_VISITS = 10_000
-"""The oldest are forgotten beyond these numbers."""
+MAX_TICKETS = 64
+MAX_VISITS = 256
+"""Of one user; the oldest are forgotten beyond these numbers."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,9 @@ class Visits:
         text = secrets.token_urlsafe(32)
         expires_at = self._clock.now() + timedelta(seconds=TICKET_SECONDS)
         self._tickets[_digest(text)] = Ticket(service, owner_id, sign_in, path, expires_at)
-        while len(self._tickets) > MAX_TICKETS:
-            self._tickets.popitem(last=False)
+        own = [digest for digest, each in self._tickets.items() if each.sign_in.user.user_id == sign_in.user.user_id]
+        for digest in own[:-MAX_TICKETS]:
+            del self._tickets[digest]
         return text
 
     async def redeem(self, text: str, service: TaskPort) -> tuple[str, Ticket] | None:
@@ -110,9 +111,11 @@ class Visits:
         if not await ticket.sign_in.may_enter(ticket.owner_id):
             return None
         value = secrets.token_urlsafe(32)
+        user_id = ticket.sign_in.user.user_id
         self._visits[_digest(value)] = Visit(service, ticket.owner_id, ticket.sign_in)
-        while len(self._visits) > MAX_VISITS:
-            self._visits.popitem(last=False)[1].end()
+        own = [digest for digest, each in self._visits.items() if each.sign_in.user.user_id == user_id]
+        for digest in own[:-MAX_VISITS]:
+            self._end(digest)
         return value, ticket
 
     async def find(self, values: Iterable[str], service: TaskPort) -> Visit | None:
@@ -150,6 +153,11 @@ class Visits:
         """Ends the visits at one port."""
         for digest in [digest for digest, visit in self._visits.items() if visit.service == service]:
             self._end(digest)
+
+    def end_all(self) -> None:
+        """Ends everything that is being answered; the master stops."""
+        for visit in (*self._visits.values(), *self._programs):
+            visit.end()
 
     def _end(self, digest: bytes) -> None:
         visit = self._visits.pop(digest, None)

@@ -6,7 +6,7 @@ import copy
 import logging
 import resource
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,6 +168,7 @@ class Server(uvicorn.Server):
         self.announcement = ""
         """Printed when it serves."""
         self.on_ready: Callable[[], None] = lambda: None
+        self.on_shutdown: Callable[[], Awaitable[None]] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -180,6 +181,8 @@ class Server(uvicorn.Server):
         if self._sweeping is not None:
             self._sweeping.cancel()
         self._notifications.close()
+        if self.on_shutdown is not None:
+            await self.on_shutdown()
         await super().shutdown(sockets)
 
     async def _sweep(self) -> None:

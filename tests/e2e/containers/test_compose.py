@@ -49,6 +49,7 @@ class Lab:
             "POSTGRES_PASSWORD": "a1b2c3",
             "DETENT_ADDRESS": net.gateway,
             "DETENT_PORT": PORT,
+            "DETENT_PAGE_PORTS": f"{int(PORT) + 1}-{int(PORT) + 4}",
             "DETENT_SLOTS": "1",
             "DETENT_AGENT_DATA": str(self.data),
         }

@@ -41,9 +41,10 @@ def test_a_subdomain_serves_its_task_and_nothing_of_the_cluster(below_localhost:
         cookie = {"cookie": entered.headers["set-cookie"].partition(";")[0]}
         assert visitor.get("/api/v1/me", headers=cookie).text == "/api/v1/me"
         assert "clear-site-data" not in entered.headers
-    unknown = httpx.get(cluster.url, headers={"host": f"80-0.localhost:{cluster.port}", **NAVIGATION})
+    unknown = httpx.get(cluster.url, headers={"host": f"80-{'0' * 16}.localhost:{cluster.port}", **NAVIGATION})
     assert unknown.status_code == 404
     assert "Nothing is open here" in unknown.text
+    assert httpx.get(f"{cluster.url}/health", headers={"host": f"cluster.localhost:{cluster.port}"}).status_code == 200
     assert httpx.get(f"{cluster.url}/health").status_code == 200
 
 

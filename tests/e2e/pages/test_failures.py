@@ -3,6 +3,7 @@
 import httpx
 import pytest
 from tests.e2e.pages.conftest import NAVIGATION, Serving
+from tests.e2e.pages.test_pages import peak_kilobytes
 from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
 
@@ -31,8 +32,11 @@ def test_a_task_that_ends_under_an_open_answer_cuts_it_and_is_named_after_that(s
                 for _ in lines:
                     pass
         served.experiment.nothing_left()
-        after = visitor.get("/", headers=NAVIGATION)
-        assert after.status_code == 409
+        # For a moment the agent says that the task has ended, then the master knows.
+        after = wait_until(
+            lambda: answer if (answer := visitor.get("/", headers=NAVIGATION)).status_code == 409 else None,
+            what="the master knows of the end",
+        )
         assert "does not run" in after.text
 
 
@@ -41,6 +45,30 @@ def test_an_answer_that_its_task_cuts_is_cut_for_the_visitor_too(served: Serving
         with pytest.raises(httpx.RemoteProtocolError):
             visitor.get("/cut")
         assert visitor.get("/again").text == "/again"
+
+
+def test_a_reader_that_stops_stops_its_task_and_nobody_else(served: Serving):
+    assert served.cluster.master is not None
+    pid = served.cluster.master.pid
+    with served.visitor() as visitor:
+        visitor.get("/")
+        before = peak_kilobytes(pid)
+        with visitor.stream("GET", f"/large?{4 << 30}") as answer:
+            next(answer.iter_raw())
+            # Whatever is between both is full long before this has passed by.
+            assert len(visitor.get(f"/large?{50 << 20}").content) == 50 << 20
+            assert served.cluster.session.get("/api/v1/master")["clusterId"]
+        assert peak_kilobytes(pid) - before < 40 << 10
+
+
+def test_a_visitor_who_leaves_a_waiting_request_leaves_no_connection_behind(served: Serving):
+    with served.visitor() as visitor:
+        with pytest.raises(httpx.ReadTimeout):
+            visitor.get("/wait", timeout=0.5)
+        for _ in range(40):
+            with pytest.raises(httpx.ReadTimeout):
+                visitor.get("/wait", timeout=0.02)
+        assert visitor.get("/still").text == "/still"
 
 
 def test_a_program_that_speaks_no_http_is_named(served: Serving):

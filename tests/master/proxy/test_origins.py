@@ -47,29 +47,41 @@ def origins_of(
     return created
 
 
-async def opened(origins: Origins, name: str, port: int = 80) -> str:
-    return await origins.open(TaskPort(name, port), 1, PLACE, CLUSTER)
+async def opened(origins: Origins, name: str, port: int = 80, *, owner_id: int = 1) -> str:
+    return await origins.open(TaskPort(name, port), owner_id, PLACE, CLUSTER)
 
 
 async def test_each_port_of_a_task_has_a_port_of_its_own_and_keeps_it(tmp_path: Path):
     origins = origins_of(tmp_path, Ports(8101))
-    assert await opened(origins, "a") == "http://localhost:8100"
-    assert await opened(origins, "b") == "http://localhost:8102"
-    assert await opened(origins, "a") == "http://localhost:8100"
-    found = origins.at_port(8102)
+    first, second = await opened(origins, "a"), await opened(origins, "b", owner_id=2)
+    assert {first, second} == {"http://localhost:8100", "http://localhost:8102"}
+    assert await opened(origins, "a") == first
+    found = origins.at_port(int(second[-4:]))
     assert found is not None
     assert found.service == TaskPort("b", 80)
 
 
-async def test_the_origin_that_was_used_longest_ago_makes_room(tmp_path: Path):
-    clock, ports = FixedClock(NOW), Ports()
-    origins = origins_of(tmp_path, ports, clock=clock)
-    for number, name in enumerate("abc"):
-        clock.at = NOW + timedelta(seconds=number)
-        await opened(origins, name)
-    assert await opened(origins, "d") == "http://localhost:8100"
+async def test_beyond_their_share_an_owners_own_origin_makes_room(tmp_path: Path):
+    origins = origins_of(tmp_path, Ports())
+    first = await opened(origins, "a")
+    others = await opened(origins, "b", owner_id=2)
+    assert await opened(origins, "c") == first
+    assert {each.service.task_id for each in origins} == {"b", "c"}
+    assert others != first
+
+
+async def test_an_origin_makes_room_for_another_owner_only_after_nobody_has_used_it_for_long(tmp_path: Path):
+    clock = FixedClock(NOW)
+    origins = origins_of(tmp_path, Ports(), clock=clock)
+    addresses = []
+    for owner_id, name in enumerate("abc"):
+        clock.at = NOW + timedelta(seconds=owner_id)
+        addresses.append(await opened(origins, name, owner_id=owner_id))
+    with pytest.raises(Conflict, match="no port of 8100-8102 is free"):
+        await opened(origins, "d", owner_id=4)
+    clock.at += timedelta(seconds=module.REUSE_SECONDS)
+    assert await opened(origins, "d", owner_id=4) == addresses[0]
     assert {each.service.task_id for each in origins} == {"b", "c", "d"}
-    assert len(ports.open) == 3
 
 
 async def test_no_free_port_is_said(tmp_path: Path):
@@ -88,14 +100,13 @@ async def test_a_subdomain_is_found_by_its_label(tmp_path: Path):
 async def test_after_a_restart_the_origins_are_open_at_the_same_ports(tmp_path: Path):
     ports = Ports()
     before = origins_of(tmp_path, ports)
-    await opened(before, "a")
-    await opened(before, "b")
+    taken, kept = await opened(before, "a"), await opened(before, "b", owner_id=2)
     await before.close_all()
     assert ports.open == set()
-    after = origins_of(tmp_path, Ports(8100))
+    after = origins_of(tmp_path, Ports(int(taken[-4:])))
     await after.restore()
-    assert [(each.service.task_id, each.opened.listening_port) for each in after] == [("b", 8101)]
-    assert await opened(after, "b") == "http://localhost:8101"
+    assert [(each.service.task_id, each.opened.listening_port) for each in after] == [("b", int(kept[-4:]))]
+    assert await opened(after, "b", owner_id=2) == kept
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", '[{"task_id": 1}]', "{}"])
@@ -109,9 +120,9 @@ async def test_a_damaged_file_opens_nothing(tmp_path: Path, text: str):
 async def test_an_origin_is_due_after_its_task_has_ended_or_nobody_has_come(tmp_path: Path):
     clock = FixedClock(NOW)
     origins = origins_of(tmp_path, Ports(), clock=clock)
-    await opened(origins, "ended")
-    await opened(origins, "idle")
-    ended = origins.at_port(8100)
+    address = await opened(origins, "ended")
+    await opened(origins, "idle", owner_id=2)
+    ended = origins.at_port(int(address[-4:]))
     assert ended is not None
     origins.note_ended(ended)
     clock.at = NOW + timedelta(seconds=module.ENDED_SECONDS + 1)

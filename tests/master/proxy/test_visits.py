@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.clock import FixedClock
 
+from determined_master.auth.principal import Principal
 from determined_master.proxy import visits as module
 from determined_master.proxy.task_port import TaskPort
 from determined_master.proxy.visits import Visits
@@ -21,6 +22,7 @@ class SignedIn:
     """A sign-in that a test ends."""
 
     lasts: bool = True
+    user: Principal = field(default_factory=lambda: Principal(1, "ada", admin=False))
     asked: list[int] = field(default_factory=list)
 
     async def may_enter(self, owner_id: int) -> bool:
@@ -106,11 +108,13 @@ async def test_a_program_is_cut_with_its_token(visits: Visits):
         await running
 
 
-async def test_the_oldest_visits_and_tickets_make_room(visits: Visits, monkeypatch: pytest.MonkeyPatch):
+async def test_the_oldest_visits_and_tickets_of_a_user_make_room(visits: Visits, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MAX_TICKETS", 1)
     monkeypatch.setattr(module, "MAX_VISITS", 1)
-    first = ticket(visits)
+    other = SignedIn(user=Principal(2, "bob", admin=False))
+    first, others = ticket(visits), await entered(visits, other)
     value, newer = await entered(visits), await entered(visits)
     assert await visits.redeem(first, SERVICE) is None
+    assert await visits.find([others], SERVICE) is not None
     assert await visits.find([value], SERVICE) is None
     assert await visits.find([newer], SERVICE) is not None

@@ -21,6 +21,7 @@ from determined_master.streams.task_connection import ConnectionFailed, TaskConn
 MAX_MESSAGE_BYTES = 16 << 20
 """Of one message in either direction; a websocket as a whole has no limit."""
 TASK_GONE = 1012
+TOO_LARGE = 1009
 SIGNED_OUT = 4401
 NO_STATUS = 1005
 ABNORMAL = 1006
@@ -109,10 +110,15 @@ class WebSocketForwarding:
                         protocol.send_close()
                     await self._flush(protocol)
                 return
-            if (text := message.get("text")) is not None:
-                protocol.send_text(text.encode())
+            text = message.get("text")
+            data = (message.get("bytes") or b"") if text is None else text.encode()
+            if len(data) > MAX_MESSAGE_BYTES:
+                await close(socket, TOO_LARGE)
+                return
+            if text is None:
+                protocol.send_binary(data)
             else:
-                protocol.send_binary(message.get("bytes") or b"")
+                protocol.send_text(data)
             await self._flush(protocol)
 
     async def _to_visitor(self, protocol: ClientProtocol, socket: WebSocket) -> None:
