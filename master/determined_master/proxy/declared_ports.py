@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from determined.errors import BadRequest
+from determined.errors import NotFound
 
 
 class DeclaredPort(NamedTuple):
@@ -31,10 +31,10 @@ def declared(config: Mapping[str, Any] | None) -> list[DeclaredPort]:
 def default_port(ports: list[DeclaredPort], task_id: str) -> int:
     """Returns the port that is meant where none is named: the marked one, else the first page, else the first.
 
-    Raises BadRequest if no port is declared.
+    Raises NotFound if no port is declared.
     """
     if not ports:
-        raise BadRequest(
+        raise NotFound(
             f"task {task_id} declares no port: name one, or add environment.proxy_ports: [{{proxy_port: PORT}}] to "
             "its configuration"
         )

@@ -49,8 +49,8 @@ class TaskPages:
             place: how the user has reached the master.
             cluster: address of the cluster's pages for this user.
 
-        Raises NotFound, Forbidden for anyone but the task's owner and admins, Conflict if the task does not run, and
-        BadRequest without a port.
+        Raises NotFound, also without a port, Forbidden for anyone but the owner and admins, and Conflict if the task
+        does not run.
         """
         service, owner_id = await self.find(sign_in, task_id, port)
         address = await self.origins.open(service, owner_id, place, cluster)

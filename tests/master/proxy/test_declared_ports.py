@@ -2,7 +2,7 @@
 
 import pytest
 
-from determined.errors import BadRequest
+from determined.errors import NotFound
 from determined_master.proxy.declared_ports import declared, default_port
 
 
@@ -19,5 +19,5 @@ def test_the_marked_port_is_the_default_then_the_first_page_then_the_first():
 
 @pytest.mark.parametrize("config", [None, {}, {"environment": None}, {"environment": {"proxy_ports": None}}])
 def test_a_task_without_ports_says_how_to_declare_one(config: dict[str, object] | None):
-    with pytest.raises(BadRequest, match="proxy_ports"):
+    with pytest.raises(NotFound, match="proxy_ports"):
         default_port(declared(config), "1.a")
