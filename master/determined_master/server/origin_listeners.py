@@ -15,6 +15,9 @@ from determined_master.server.http_server import Protocol, Server
 
 WAITING_MESSAGES = 2
 """Messages of a websocket that are read before the task takes them."""
+_LOOPBACK = ("127.0.0.1", "::1")
+_TOGETHER = {"localhost": _LOOPBACK, "0.0.0.0": ("0.0.0.0", "::1"), "::": ("0.0.0.0", "::")}
+"""Addresses to listen on, by the host of the settings."""
 
 
 @dataclass
@@ -43,7 +46,7 @@ class OriginListeners:
             ssl_keyfile=own.ssl_keyfile,
         )
         config.load()
-        sockets = _bound(self.host, port)
+        sockets = bound_sockets(self.host, port)
         loop = asyncio.get_running_loop()
         servers = [
             await loop.create_server(
@@ -65,14 +68,12 @@ class _Listening:
             server.close()
 
 
-def _bound(host: str, port: int) -> list[socket.socket]:
-    """Returns sockets on the host's address; of a loopback address on both, as a browser may try either."""
-    hosts = [host]
+def bound_sockets(host: str, port: int) -> list[socket.socket]:
+    """Returns sockets on the host's address, and on both loopback addresses if it includes one: a browser may try
+    either, and whoever else listens there would get its tickets. Raises OSError if one of them is taken."""
+    hosts = _TOGETHER.get(host, (host,))
     with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host).is_loopback:
-            hosts = ["127.0.0.1", "::1"]
-    if host == "localhost":
-        hosts = ["127.0.0.1", "::1"]
+        hosts = _LOOPBACK if ipaddress.ip_address(host).is_loopback else hosts
     bound: list[socket.socket] = []
     try:
         for each in hosts:
