@@ -41,7 +41,7 @@ ON_SHARED_CLUSTER = (
     "users-of-tasks",
     "rlhf",
 )
-LONG = ("deepspeed", "several-slots")
+LONG = ("deepspeed", "rlhf", "several-slots")
 WITH_MORE_PARTS = {
     "shell-in-a-trial",
     "shells",
