@@ -74,8 +74,7 @@ class ClusterProxy(BaseRoute):
     async def _websocket(self, socket: WebSocket) -> None:
         try:
             service = _service_in(socket.scope["path"])
-            has_token = bearer(socket.headers.get("authorization")) is not None
-            if await self._tunnels.takes(service, has_token=has_token):
+            if await self._tunnels.takes(socket, service):
                 await self._tunnels.serve(socket, service)
                 return
             visit = await self._program(socket.headers, service)

@@ -53,10 +53,12 @@ class TunnelEndpoint:
     clock: Clock
     handshakes: Handshakes = field(default_factory=Handshakes)
 
-    async def takes(self, service: ServiceName, *, has_token: bool) -> bool:
-        """Returns True for a shell and for a port that is published for TCP, whose websockets are no page's."""
-        if service.port is None and not has_token:
+    async def takes(self, socket: WebSocket, service: ServiceName) -> bool:
+        """Returns True for a shell and for a port that is published for TCP, whose websockets are no page's, and for
+        everybody without a token. Raises Unauthenticated for an invalid one, before anything is read of the task."""
+        if bearer(socket.headers.get("authorization")) is None:
             return True
+        await self._user(socket)
         async with self.database.read() as session:
             task = await tasks.find(session, service.task_id)
             if task is None:
