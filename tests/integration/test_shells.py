@@ -1,5 +1,7 @@
 """Shells over the API: launch, ready, list, keys, the limit of the cluster, and the end of those that are idle."""
 
+import base64
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,15 @@ async def test_a_pool_may_have_a_limit_of_its_own(tmp_path: Path):
         for pool, holds in (("default", 60.0), ("gpu", 3600.0)):
             answer = await launched(cluster, {"idle_timeout": "2h", "resources": {"resource_pool": pool}})
             assert answer["shell"]["idleTimeout"] == holds
+
+
+async def test_a_shell_takes_a_context_larger_than_other_bodies_may_be(cluster: Cluster):
+    data = {
+        **FILE,
+        "path": "data.bin",
+        "content": base64.b64encode(os.urandom(7 << 20)).decode(),
+    }  # in text, over 8 MiB
+    assert (await launched(cluster, files=[data]))["shell"]["state"] == "STATE_QUEUED"
 
 
 async def test_only_the_owner_and_admins_see_the_private_key_of_a_shell(cluster: Cluster):

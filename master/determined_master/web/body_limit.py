@@ -12,6 +12,8 @@ REPORT_BYTES = 32 * 1024 * 1024
 SIGN_IN_PATHS = ("/api/v1/auth/", "/detent/sign-in")
 _REPORTS = ("/metrics", "/reports", "/task/logs", "/output")
 
+_WITH_CONTEXTS = ("/api/v1/experiments", "/api/v1/commands", "/api/v1/shells")
+
 
 def limit_of(path: str) -> int | None:
     """Returns the limit in bytes, or None for routes that authenticate first and limit what they store.
@@ -19,7 +21,7 @@ def limit_of(path: str) -> int | None:
     >>> limit_of("/api/v1/auth/login"), limit_of("/api/v1/experiments"), limit_of("/api/v1/experiments/7/pause")
     (65536, None, 8388608)
     """
-    if path in ("/api/v1/experiments", "/api/v1/commands") or path.startswith(("/detent/contexts/", "/proxy/")):
+    if path in _WITH_CONTEXTS or path.startswith(("/detent/contexts/", "/proxy/")):
         return None
     if path.startswith(SIGN_IN_PATHS):
         return SIGN_IN_BYTES
