@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -112,7 +113,7 @@ class SshFiles:
         write_atomic(path, text, mode=mode)
 
     @contextlib.contextmanager
-    def _locked(self):  # type: ignore[no-untyped-def]
+    def _locked(self) -> Iterator[None]:
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

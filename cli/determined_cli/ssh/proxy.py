@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import re
 import signal
 import sys
@@ -13,15 +12,15 @@ from typing import Any, NamedTuple
 from determined.client import ids, trials
 from determined.client.session import Session
 from determined.errors import BadRequest, DeterminedError
-from determined.streams.records import Kind, Record
+from determined.streams.records import Kind
 from determined.streams.windowed import Cut
 from determined_cli import connection
 from determined_cli.ssh.files import SshFiles
+from determined_cli.streams.execution import read_input, write_all
 from determined_cli.streams.stream_client import StreamClient
 from determined_cli.terminal.messages import say
 
 PREFIXES = ("det-trial-", "det-task-", "det-shell-")
-READ_BYTES = 32 << 10
 FAILED = 255
 """Exit code of ssh itself for errors of its own."""
 _HOST = re.compile(r"det-(trial|task|shell)-([0-9a-zA-Z._-]{1,255}?)(?:-rank-([0-9]{1,9}))?")
@@ -76,7 +75,7 @@ async def _pass_on(session: Session, task_id: str, body: dict[str, Any], files: 
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # ssh ends it so; what it began then ends at once
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     leaving = asyncio.create_task(ended.wait())
-    threading.Thread(target=_read_input, args=(client, asyncio.get_running_loop()), daemon=True).start()
+    threading.Thread(target=read_input, args=(client, asyncio.get_running_loop()), daemon=True).start()
     try:
         await asyncio.wait({running, output, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if leaving.done():
@@ -106,22 +105,5 @@ async def _print_output(client: StreamClient) -> str:
                 await client.stream.acknowledge()
                 return str(record.value.get("error") or "")
             if record.kind is Kind.OUTPUT:
-                await asyncio.to_thread(_write, record.content)
+                await asyncio.to_thread(write_all, sys.stdout.fileno(), record.content)
     return ""
-
-
-def _write(data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(sys.stdout.fileno(), left) :]
-
-
-def _read_input(client: StreamClient, loop: asyncio.AbstractEventLoop) -> None:
-    """Sends this process's input; runs in a thread, because a read of a pipe cannot be canceled."""
-    with contextlib.suppress(Cut, RuntimeError, OSError):
-        while True:
-            data = os.read(sys.stdin.fileno(), READ_BYTES)
-            record = Record(Kind.INPUT, data) if data else Record(Kind.END)
-            asyncio.run_coroutine_threadsafe(client.stream.send(record), loop).result()
-            if not data:
-                return

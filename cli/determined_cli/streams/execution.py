@@ -66,7 +66,7 @@ async def _run(session: Session, task_id: str, body: dict[str, Any], *, has_inpu
             loop.add_signal_handler(number, signals.put_nowait, number)
         others.append(asyncio.create_task(_send_signals(client, signals, output)))
     if has_input:
-        threading.Thread(target=_read_input, args=(client, loop), daemon=True).start()
+        threading.Thread(target=read_input, args=(client, loop), daemon=True).start()
     else:
         others.append(asyncio.create_task(client.stream.send(Record(Kind.END))))
     try:
@@ -98,16 +98,17 @@ async def _print_output(client: StreamClient) -> dict[str, Any] | None:
             return record.value
         if record.kind in (Kind.OUTPUT, Kind.ERROR_OUTPUT):
             target = sys.stdout if record.kind is Kind.OUTPUT else sys.stderr
-            await asyncio.to_thread(_write, target.fileno(), record.content)
+            await asyncio.to_thread(write_all, target.fileno(), record.content)
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all bytes. Blocking."""
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
 
 
-def _read_input(client: StreamClient, loop: asyncio.AbstractEventLoop) -> None:
+def read_input(client: StreamClient, loop: asyncio.AbstractEventLoop) -> None:
     """Sends this process's input; runs in a thread, because a read of a terminal cannot be canceled."""
     descriptor = sys.stdin.fileno()
     with contextlib.suppress(Cut, RuntimeError, OSError):
