@@ -56,9 +56,10 @@ class TunnelEndpoint:
     async def takes(self, socket: WebSocket, service: ServiceName) -> bool:
         """Returns True for a shell and for a port that is published for TCP, whose websockets are no page's, and for
         everybody without a token. Raises Unauthenticated for an invalid one, before anything is read of the task."""
-        if bearer(socket.headers.get("authorization")) is None:
+        authorization = socket.headers.get("authorization")
+        if bearer(authorization) is None:
             return True
-        await self._user(socket)
+        await self.authenticator.principal({"authorization": authorization or ""}, {})
         async with self.database.read() as session:
             task = await tasks.find(session, service.task_id)
             if task is None:
