@@ -15,7 +15,8 @@ Result = TypeVar("Result")
 
 
 class Reconnector:
-    """Repeats calls while the master does not answer. The first call of a command fails at once, as any other does.
+    """Repeats calls while the master does not answer. Until one has succeeded, they fail at once, as in any other
+    command.
 
     Args:
         session: the session of the command.

@@ -43,7 +43,7 @@ class Targets:
     Args:
         default: the value of ``--on`` by verb; None if it follows from the run.
         refused: target → the sentence that says what to use instead.
-        flags: flags of the program that the workflow follows with the target that each names.
+        flags: flags of the tool whose commands the workflow knows → the target that each chooses.
     """
 
     __slots__ = ("default", "flags", "refused")

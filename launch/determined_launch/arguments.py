@@ -15,19 +15,19 @@ AUTO = "--autohorovod"
 
 @dataclass(frozen=True)
 class LaunchLine:
-    """The parsed arguments of a launch layer. ``command`` is the program that each worker runs."""
+    """The parsed arguments of a launch layer. ``command`` is what each worker runs; for roles, their file."""
 
     overrides: tuple[str, ...]
     command: tuple[str, ...]
     is_auto: bool = False
-    """True if ``--autohorovod`` was given: without horovod for one slot."""
+    """True if ``--autohorovod`` was given: a trial with one slot then runs without horovod."""
 
 
 def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
     """Splits a layer's arguments. A script's arguments stay unchanged, also if ``--`` is among them.
 
-    The line has overrides only if it begins with an option other than ``--trial``. A script's own ``--`` is therefore
-    never taken for the end of the overrides.
+    The line has overrides only if it begins with an option other than ``--trial``; then the first ``--`` ends them.
+    Lines where that one seems to belong to the script are refused.
     """
     if module == ROLES:
         return _file(list(argv))

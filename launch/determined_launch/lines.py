@@ -13,19 +13,19 @@ class Prefixer:
     def __init__(self, rank: int) -> None:
         self.prefix = f"[rank={rank}] ".encode()
         self._line = LongLine()
-        self._ends_painted = False
+        self._ends_with_return = False
         """True after a carriage return that a newline may follow."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the lines that ``data`` completes, with their line ends; a long line is shortened as by the agent."""
-        if self._ends_painted:
-            data, self._ends_painted = b"\r" + data, False
+        if self._ends_with_return:
+            data, self._ends_with_return = b"\r" + data, False
         lines, begin = [], 0
         for end in _ENDS.finditer(data):
             self._line.add(data[begin : end.start()])
             begin = end.end()
             if end.group() == b"\r" and begin == len(data):
-                self._ends_painted = True
+                self._ends_with_return = True
                 break
             lines.append(self.prefix + self._line.take() + (b"\r" if end.group() == b"\r" else b"\n"))
         self._line.add(data[begin:])

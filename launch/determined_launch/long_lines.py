@@ -2,7 +2,7 @@
 
 LINE_BYTES = 32768
 MARGIN_BYTES = 128
-"""A line may be so much longer than its limit: a shortened one with the prefix of its rank is not shortened again."""
+"""A line may exceed its limit by this much: a shortened one with the prefix of its rank is not shortened again."""
 
 
 class LongLine:

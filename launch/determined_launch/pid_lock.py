@@ -2,7 +2,11 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
+
+_PATIENCE_SECONDS = 0.2
+"""Those who ask for the holder take the lock for a moment."""
 
 
 class LockHeld(Exception):
@@ -24,13 +28,13 @@ class PidLock:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        until = time.monotonic() + _PATIENCE_SECONDS
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = _pid(self._file)
-            os.close(self._file)
-            raise LockHeld(path, pid) from None
-        except OSError:  # a file system without locks
+            while not _locked(self._file, fcntl.LOCK_EX):
+                if time.monotonic() >= until:
+                    raise LockHeld(path, _pid(self._file))
+                time.sleep(0.01)
+        except (LockHeld, OSError):  # the latter from a file system without locks
             os.close(self._file)
             raise
         os.ftruncate(self._file, 0)
@@ -43,7 +47,7 @@ class PidLock:
         self.close()
 
     def fileno(self) -> int:
-        """Returns the descriptor of the file. A child that inherits it holds the lock as well."""
+        """Returns the descriptor of the file."""
         return self._file
 
     def close(self) -> None:
@@ -53,20 +57,26 @@ class PidLock:
 
 
 def holder(path: Path) -> "int | None":
-    """The pid of the process that holds the lock at ``path``; None if nobody does."""
+    """Returns the pid of the process that holds the lock at ``path``; None if nobody does, or if it cannot be told."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _pid(file)
+        return None if _locked(file, fcntl.LOCK_SH) else _pid(file)
     except OSError:
         return None
     finally:
         os.close(file)
-    return None
+
+
+def _locked(file: int, kind: int) -> bool:
+    """Locks a file; returns False if another process has locked it."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _pid(file: int) -> "int | None":

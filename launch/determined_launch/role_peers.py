@@ -41,7 +41,8 @@ class _End:
 
 
 class Chief:
-    """The chief's connections to the other containers. A call is one tick of the watch; it returns a code to end with.
+    """The chief's connections to the other containers. The launcher's watch calls it again and again; a code that is
+    returned ends this container.
 
     Raises LaunchError if a container does not come.
     """
@@ -61,13 +62,13 @@ class Chief:
             threading.Thread(target=other.listen, name="roles", daemon=True).start()
 
     def __call__(self) -> int | None:
+        mark = RolePlan.end_mark(self._folder)
         for rank, other in self._others.items():
             if other.code:
                 return other.code
-            if other.is_lost:
+            if other.is_lost and not mark.exists():  # after the end each leaves when its own daemons have ended
                 self._context.say(f"lost the connection to container {rank}, {self._context.facts.addresses[rank]}")
                 return _LOST
-        mark = RolePlan.end_mark(self._folder)
         is_done = RolePlan.done_mark(self._folder).exists() and all(each.code == 0 for each in self._others.values())
         if is_done and not mark.exists():
             mark.touch()
@@ -85,7 +86,7 @@ class Chief:
 
 
 class Member:
-    """The connection of another container to the chief; likewise."""
+    """The connection of another container to the chief, with the same calls."""
 
     def __init__(self, context: LaunchContext, own: RolePorts, folder: Path) -> None:
         self._context = context

@@ -183,8 +183,10 @@ async def test_a_task_may_not_report_for_another_trial(cluster: Cluster):
     mine = next(w for w in containers if w.spec.environment["DET_TRIAL_ID"] == "1")
     refused = await report(cluster, cluster.as_task(mine.allocation_id), 1, {"loss": 1.0}, trial=2)
     assert refused.status_code == 403
-    forged = {"Authorization": "", "Grpc-Metadata-x-allocation-token": f"Bearer dta1.{mine.allocation_id}.{'0' * 64}"}
-    assert (await report(cluster, forged, 1, {"loss": 1.0})).status_code == 401
+    for signature in (b"0" * 64, b"\xe9" * 64):
+        token = b"Bearer dta1.%s.%s" % (mine.allocation_id.encode(), signature)
+        forged: dict[Any, Any] = {"Authorization": "", "Grpc-Metadata-x-allocation-token": token}
+        assert (await report(cluster, forged, 1, {"loss": 1.0})).status_code == 401
     assert await stored(cluster) == []
 
 

@@ -16,7 +16,7 @@ INDEX = '<html><head><base href="%BASE%"><meta name="detent-build" content="%BUI
 
 @pytest.fixture
 async def paged(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """Yields a master whose web page has three files."""
+    """Yields a master with a small web page."""
     dist = tmp_path / "dist"
     (dist / "assets").mkdir(parents=True)
     (dist / "index.html").write_text(INDEX)
@@ -75,8 +75,8 @@ async def test_every_answer_has_security_headers(paged: Cluster):
     for path in ("/", "/assets/app-1.js", "/api/v1/me", "/no/such/path", "/info"):
         answer = await paged.client.get(path, headers={"Accept-Encoding": "identity"})
         assert answer.headers["x-content-type-options"] == "nosniff"
-    hot = await paged.post("/api/v1/trials/1/metrics", {})
-    assert hot.headers.get_list("x-content-type-options") == ["nosniff"]
+    metrics = await paged.post("/api/v1/trials/1/metrics", {})
+    assert metrics.headers.get_list("x-content-type-options") == ["nosniff"]
 
 
 @pytest.mark.parametrize(

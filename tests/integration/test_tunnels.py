@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, login
-from tests.support.stream_ends import End, Running, end_of, running, socket_at
+from tests.support.stream_ends import End, end_of, running, socket_at
 from tests.support.waiting import eventually
 
 from determined.streams.records import Kind, Record, decode, encode, encode_offset, record_of
@@ -79,7 +79,7 @@ async def test_what_is_no_service_is_not_found(cluster: Cluster, service: str):
         assert (await refused(cluster, path, "" if service == "TASK" else token_of(cluster)))[0] == 404
 
 
-async def let_in(task: Running, end: End, message: Any) -> None:
+async def let_in(end: End) -> None:
     """Plays an agent that lets the client of a stream in."""
     assert (await end.next())["type"] == "websocket.accept"
     end.send(encode_offset(0))
@@ -98,7 +98,7 @@ async def test_a_shell_is_entered_without_a_token_and_the_agent_gets_its_key(clu
                 "a stranger keeps the shell from ending"
             )
             async with end_of(cluster, message.stream_id, message.key, token=secrets.join_token) as agents:
-                await let_in(task, agents, message)
+                await let_in(agents)
                 assert (await client.next())["type"] == "websocket.accept"
                 await eventually(lambda: cluster.master.streams.uses.of(task.task_id).open_streams == 1)
                 agents.send(encode(Record(Kind.OUTPUT, b"SSH-2.0-Detent\r\n")))

@@ -1,11 +1,13 @@
 """``PidLock``: it names the process that holds it, and is released when that process ends."""
 
+import fcntl
 import os
 import subprocess
 import sys
 
 import pytest
 
+from determined_launch import pid_lock
 from determined_launch.pid_lock import LockHeld, PidLock, holder
 
 HOLD = """
@@ -43,3 +45,13 @@ def test_the_lock_of_a_killed_process_can_be_taken_again(tmp_path):
     assert holder(path) is None
     with PidLock(path):
         assert holder(path) == os.getpid()
+
+
+def test_a_lock_is_taken_although_somebody_asks_for_its_holder_at_that_moment(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
+    asking = os.open(path, os.O_RDONLY | os.O_CREAT)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    monkeypatch.setattr(pid_lock.time, "sleep", lambda _: fcntl.flock(asking, fcntl.LOCK_UN))
+    with PidLock(path):
+        assert holder(path) == os.getpid()
+    os.close(asking)

@@ -74,6 +74,23 @@ finally: assert pathlib.Path("done").exists()
     assert ends == [(0, ""), (0, "")]
 
 
+def test_a_container_that_ends_before_a_slow_daemon_of_the_chief_is_not_lost(tmp_path):
+    serves = """
+import pathlib, signal, time
+def end(*_):
+    time.sleep(1.5)
+    raise SystemExit
+signal.signal(signal.SIGTERM, end)
+pathlib.Path("up").touch()
+time.sleep(600)
+"""
+    trains = "import pathlib, time\nwhile not pathlib.Path('up').exists(): time.sleep(0.01)"
+    roles = [role("server", "serves.py", slots=1, daemon=True), role("trainer", "trains.py", slots=1)]
+    role_layers.write(tmp_path, roles, {"serves.py": serves, "trains.py": trains})
+    ends = role_layers.finish(role_layers.start_containers(tmp_path, (1, 1)))
+    assert ends == [(0, ""), (0, "")]
+
+
 def test_a_container_that_is_lost_ends_the_others(tmp_path):
     role_layers.write(tmp_path, [role("actor", "waits.py", count=2, slots=1)], {"waits.py": WAITS})
     chief, other = role_layers.start_containers(tmp_path, (1, 1))

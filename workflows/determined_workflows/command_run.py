@@ -30,7 +30,7 @@ def prepare(
 
     ``command``: the program and its arguments, which no shell reads. ``slots``: slots of the trial; None leaves the
     default of a configuration. ``changes``: settings (``key.path=value``). Raises ConfigError if the configuration is
-    wrong, or if a change is of what the command line says.
+    wrong, or if a change sets what the command line sets.
     """
     config: dict[str, Any] = {
         "name": name_of(command),
@@ -54,7 +54,7 @@ def prepare(
 
 
 def _yaml(config: Mapping[str, Any]) -> str | None:
-    """Returns the configuration as YAML, each value as JSON; None if a character is none of both.
+    """Returns the configuration as YAML, each value as JSON; None if YAML does not take each character as it is.
 
     Most commands are submitted without the time that it takes to load PyYAML.
     """

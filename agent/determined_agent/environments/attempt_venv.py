@@ -62,15 +62,15 @@ def keep_programs(data: Path, base: TaskBase) -> Path:
         digest.update(f"{name}\0{len(body)}\0".encode() + body)
     folder = data / "task-programs" / digest.hexdigest()[:16]
     if not folder.exists():
-        plan = folder.with_name(f".{folder.name}.{os.getpid()}-{threading.get_ident()}")
-        shutil.rmtree(plan, ignore_errors=True)
-        plan.mkdir(parents=True)
-        _write_scripts(plan, f'"${{{names.TASK_PYTHON}:-python3}}"', scripts)
-        plan.chmod(0o755)  # tasks of other users read it
+        partial = folder.with_name(f".{folder.name}.{os.getpid()}-{threading.get_ident()}")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        _write_scripts(partial, f'"${{{names.TASK_PYTHON}:-python3}}"', scripts)
+        partial.chmod(0o755)  # tasks of other users read it
         try:
-            plan.rename(folder)
+            partial.rename(folder)
         except OSError:  # another container created it first
-            shutil.rmtree(plan, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 
@@ -93,7 +93,7 @@ def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase,
 
 
 def _link(path: Path, other: Path) -> None:
-    """Gives a file, or a link, another name. That takes no inode, of which a run folder has many."""
+    """Gives a file, or a link, another name. A copy would take an inode, whose number is limited."""
     try:
         os.link(path, other, follow_symlinks=False)
     except OSError:  # a file system without hard links

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 OURS = "environment.harness: ours"
 READS_ALL = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 """Variable of torch with which ``torch.load`` reads any object, as it did by default before 2.6."""
+_TRUE = ("1", "y", "yes", "true")
+"""Its values with this effect."""
 _FIRST_STRICT = (2, 6)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
@@ -14,7 +16,7 @@ def consequence(official: str) -> str:
     """Returns the line for the log of a trial that runs with the official library."""
     return (
         f"pause and resume are as in determined {official}; {OURS} chooses this cluster's library, with which a paused "
-        "run goes on with the same records"
+        "run goes on at the same record of the data"
     )
 
 
@@ -27,7 +29,11 @@ def unreadable_checkpoints(official: str, torch: str | None, environment: Mappin
         environment: variables of the task.
     """
     version = _VERSION.match(torch or "")
-    if version is None or (int(version[1]), int(version[2])) < _FIRST_STRICT or environment.get(READS_ALL) == "1":
+    if (
+        version is None
+        or (int(version[1]), int(version[2])) < _FIRST_STRICT
+        or environment.get(READS_ALL, "").lower() in _TRUE
+    ):
         return ""
     return (
         f"determined {official} cannot read the checkpoint of a PyTorchTrial with torch {torch}: a paused PyTorchTrial "

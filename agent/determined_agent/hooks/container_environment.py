@@ -35,9 +35,9 @@ class ContainerEnvironmentHook:
     async def do(self, plan: ContainerPlan) -> None:
         spec, environment, settings = plan.spec, plan.environment, self._settings
         if spec.venv is not None:
-            name = "environment.pip" if "pip" in spec.venv else "environment.venv"
+            setting = "environment.pip" if "pip" in spec.venv else "environment.venv"
             raise NotStarted(
-                f"{name}: this agent runs tasks in containers, whose packages belong to the image; install "
+                f"{setting}: this agent runs tasks in containers, whose packages belong to the image; install "
                 f"{name_of(spec.venv)} there, or use a pool whose agents run tasks as processes"
             )
         kind = self._kind(spec.slots)

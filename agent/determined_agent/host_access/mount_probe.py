@@ -24,7 +24,7 @@ _TRY_ROOT = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({_CLONE_NEW
 def can_mount_as_root() -> bool:
     """Returns True if this process is root and may mount without a user namespace."""
     argv = [sys.executable, "-I", "-S", "-c", _TRY_ROOT]
-    return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
+    return _succeeds(argv)
 
 
 @functools.cache
@@ -34,4 +34,11 @@ def can_mount() -> bool:
         root = Path(folder) / "root"
         root.mkdir()
         argv = [sys.executable, "-I", "-S", "-c", _TRY, os.pathsep.join(SOURCE_ROOTS), folder, str(root)]
+        return _succeeds(argv)
+
+
+def _succeeds(argv: list[str]) -> bool:
+    try:
         return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False

@@ -52,7 +52,7 @@ class ImageCleanup:
             await asyncio.sleep(INTERVAL_SECONDS)
 
     async def tick(self) -> None:
-        """Removes the images that are unused for too long now."""
+        """Removes the images that are unused for too long, and the oldest beyond the total size."""
         sizes = {image.id: await self._size(image) for image in self._pulled.images}
         entries = [
             UnusedEntry(image.id, image.used, sizes[image.id]) for image in self._pulled.images if image.id in sizes

@@ -17,32 +17,32 @@ class LineSplitter:
     def __init__(self, limit: int = LINE_BYTES, interval: float = 1.0) -> None:
         self._interval = interval
         self._line = LongLine(limit)
-        self._ends_painted = False
+        self._ends_with_return = False
         """True after a carriage return that a newline may follow."""
-        self._painted: bytes | None = None
-        self._painted_at = float("-inf")
+        self._redrawn: bytes | None = None
+        self._redrawn_at = float("-inf")
 
     def feed(self, data: bytes, now: float) -> list[bytes]:
         """Returns the lines that ``data`` completes."""
         lines: list[bytes] = []
         at = 0
-        if self._ends_painted:
+        if self._ends_with_return:
             data = b"\r" + data
-            self._ends_painted = False
+            self._ends_with_return = False
         for ending in _ENDINGS.finditer(data):
             is_line = ending.group().endswith(b"\n")
             if not is_line and ending.end() == len(data):
                 self._line.add(data[at : ending.start()])
-                self._ends_painted = True
+                self._ends_with_return = True
                 return lines
             self._line.add(data[at : ending.start()])
             at = ending.end()
             piece = self._line.take()
             if is_line:
                 lines.append(piece)
-                self._painted = None
+                self._redrawn = None
             elif piece:
-                self._painted = piece
+                self._redrawn = piece
                 lines.extend(self.due(now))
         self._line.add(data[at:])
         return lines
@@ -50,13 +50,13 @@ class LineSplitter:
     @property
     def deadline(self) -> float | None:
         """Returns the time at which :meth:`due` has a line; None if there is none."""
-        return None if self._painted is None else self._painted_at + self._interval
+        return None if self._redrawn is None else self._redrawn_at + self._interval
 
     def due(self, now: float) -> list[bytes]:
         """Returns the newest overwritten piece if its interval is over."""
-        if self._painted is None or now < self._painted_at + self._interval:
+        if self._redrawn is None or now < self._redrawn_at + self._interval:
             return []
-        line, self._painted, self._painted_at = self._painted, None, now
+        line, self._redrawn, self._redrawn_at = self._redrawn, None, now
         return [line]
 
     def finish(self) -> list[bytes]:
@@ -64,5 +64,5 @@ class LineSplitter:
         rest = self._line.take()
         if rest:
             return [rest]
-        painted, self._painted = self._painted, None
-        return [] if painted is None else [painted]
+        redrawn, self._redrawn = self._redrawn, None
+        return [] if redrawn is None else [redrawn]

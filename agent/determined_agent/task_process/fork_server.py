@@ -5,8 +5,8 @@ task. It knows nothing of tasks and no secret. Its agent sends it, on its standa
 message, with the descriptor of the pipe in which that shim reports its start. It ends when its agent has ended; the
 shims continue.
 
-``ROOTS`` are the folders of the packages. The words of its own command line, of which ``SPACE`` is the last, are
-replaced in each shim by the shim's.
+``ROOTS`` are the folders of the packages. Each shim writes its own command line over that of this program; ``SPACE``,
+the last word, makes room for it.
 """
 
 import gc

@@ -2,8 +2,8 @@
 or forked by ``fork_server.py``.
 
 Uses the standard library only and imports everything at the start, so that an upgrade of the agent does not affect it.
-It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends or on
-SIGTERM, after which a task that keeps outputs may store them first, and finally records how the task ended. See
+It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends, and
+finally records how the task ended. On SIGTERM it ends the task too; one that keeps outputs gets time to store them. See
 docs/architecture/agent-protocol.md, rule "Exit".
 """
 
@@ -68,7 +68,7 @@ class Shim:
         self._task: StartedTask | None = None
         self._status: dict[str, Any] | None = None
         self._is_stopped = self._was_killed = False
-        self._patience: float | None = None
+        self._may_store_until: float | None = None
         """Until then, a task that was asked to end may end by itself."""
 
     def run(self) -> None:
@@ -95,7 +95,7 @@ class Shim:
                 until = time.monotonic() + _DRAIN_SECONDS  # the pipes are read again after space is available
             if until is not None and time.monotonic() > until:
                 break  # does not wait for a pipe that another process holds open
-            self._turn(bell, self._patience if until is None else until)
+            self._turn(bell, self._may_store_until if until is None else until)
             if self._is_stopped and self._status is None:
                 self._was_killed = True
                 if not self._ends_itself():
@@ -174,10 +174,10 @@ class Shim:
     def _ends_itself(self) -> bool:
         """Asks the task to end, once. Returns False if it does not listen, or had its time."""
         now = time.monotonic()
-        if self._patience is None:
+        if self._may_store_until is None:
             listens = end_request.send(self._order.get("end_request", ""))
-            self._patience = now + end_request.END_SECONDS if listens else now
-        return now < self._patience
+            self._may_store_until = now + end_request.END_SECONDS if listens else now
+        return now < self._may_store_until
 
     def _kill(self) -> None:
         """Ends all descendants and collects them, so that dead processes are not found again."""

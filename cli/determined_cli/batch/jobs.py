@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -81,7 +82,7 @@ def stop(args: Namespace) -> None:
         say(f"canceled experiment {cluster.stop(record, args)}")
         return
     for job in control.stop(record, args.element):
-        say(f"cancelled job {job} of {record.name}")
+        say(f"canceled job {job} of {record.name}")
 
 
 def retry(args: Namespace) -> int:
@@ -90,8 +91,8 @@ def retry(args: Namespace) -> int:
     _refuse_element(record, args)
     if args.on not in (None, record.target):
         raise ConfigError(
-            f"{record.name} ran with --on {record.target}, and is retried there; its flags with --on {args.on} run it "
-            f"there: {' '.join(record.words)}"
+            f"{record.name} ran with --on {record.target}, and is retried there. To run it with --on {args.on}, submit "
+            f"it anew; its flags were: {shlex.join(record.words)}"
         )
     if record.target == target_options.LOCAL:
         if args.dry_run:
@@ -157,7 +158,10 @@ def _find(args: Namespace) -> JobRecord:
 def _refuse_element(record: JobRecord, args: Namespace) -> None:
     """Raises ConfigError where one element cannot be stopped or retried: the others must not be meant instead."""
     if args.element is not None and record.target != target_options.SLURM:
-        raise ConfigError(f"with --on {record.target} all runs of {record.name} are stopped and retried; name it alone")
+        raise ConfigError(
+            f"with --on {record.target} all runs of {record.name} are stopped and retried; give its name without an "
+            "element"
+        )
 
 
 def _project(args: Namespace) -> Project:

@@ -17,13 +17,14 @@ from determined_cli.output.states import has_ended, without_prefix
 from determined_cli.reconnect import Reconnector
 from determined_cli.terminal.messages import INTERRUPTED, say
 
-ON_TERMINAL = 0.5
-ELSEWHERE = 30.0
-FIRST_TRIAL = 0.1
+TERMINAL_SECONDS = 0.5
+OTHER_SECONDS = 30.0
+FIRST_TRIAL_SECONDS = 0.1
 
 
 def follow(session: Session, experiment_id: int, published: Sequence[str] = ()) -> int:
-    """Follows the experiment. Returns 0 if it completed, else 1. Ctrl-C only stops following. ``published``: ports of
+    """Follows the experiment. Returns 0 if it completed, INTERRUPTED after Ctrl-C, which only stops
+    following, else 1. ``published``: ports of
     the first trial, ``[LOCAL:]REMOTE``, that are reached from this machine meanwhile."""
     line = StatusLine(sys.stderr)
     reconnector = Reconnector(session, tell=line.say)
@@ -56,7 +57,7 @@ def _first_trial(reconnector: Reconnector, experiment_id: int, line: "StatusLine
         if has_ended(state):
             return None
         line.show(f"experiment {experiment_id} is {without_prefix(state).lower()}, no trial yet")
-        time.sleep(FIRST_TRIAL)
+        time.sleep(FIRST_TRIAL_SECONDS)
 
 
 def _publish(session: Session, trial_id: int, published: Sequence[str]) -> None:
@@ -91,7 +92,7 @@ def _watch(reconnector: Reconnector, trial_id: int, line: "StatusLine") -> None:
 
 
 def _tick(session: Session, trial_id: int, line: "StatusLine", over: threading.Event) -> None:
-    interval = ON_TERMINAL if line.is_terminal else ELSEWHERE
+    interval = TERMINAL_SECONDS if line.is_terminal else OTHER_SECONDS
     while not over.wait(interval):
         try:
             facts = lifecycle.progress(session, trial_id)

@@ -7,6 +7,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +27,8 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass
 class Child:
-    """One supervised program. Its output goes to ``log``; only lines of ``announced`` reach the supervisor."""
+    """One supervised program. Its output goes to ``log``; with ``announced`` the supervisor reads its standard output
+    first, until the program has announced itself."""
 
     name: str
     argv: Sequence[str]
@@ -91,11 +93,20 @@ class Child:
                 for line in lines:
                     if line.startswith(prefix.encode()):
                         self.was_ready = True
+                        rest = os.dup(self.process.stdout.fileno())
+                        threading.Thread(target=self._log_rest, args=(rest,), daemon=True).start()
                         return line[len(prefix) :].decode().strip()
                     if line.startswith(UPGRADING.encode()):
                         deadline = math.inf
                         on_upgrade(line.decode().strip())
         return None
+
+    def _log_rest(self, output: int) -> None:
+        """Moves what a program prints later to its log, so that it never waits for a reader."""
+        with open(output, "rb", buffering=0) as source, open_log(self.log) as log:
+            while data := source.read(4096):
+                log.write(data)
+                log.flush()
 
     def tend(self, say: Callable[[str], None]) -> bool:
         """Restarts the child after its death. Returns True if it was just started."""
@@ -117,8 +128,8 @@ class Child:
         return True
 
     def restart_delay(self, now: float) -> float:
-        """Returns the seconds before the next start: none for a child that was ready and was killed, more after each
-        failed start."""
+        """Returns the seconds before the next start: none for the first end in a while of a child that was ready, more
+        after each failed start."""
         if self.was_ready or (not self.announced and now - self.started_at >= WELL_SECONDS):
             self.failures = 0
             return 0.0 if now - self.died_at > STEADY_SECONDS else AGAIN_SECONDS
@@ -132,7 +143,9 @@ def python(module: str, *arguments: str) -> list[str]:
 
 
 def _how(code: int) -> str:
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+    if code >= 0:
+        return f"exit {code}"
+    return f"signal {signal.Signals(-code).name if -code in set(signal.Signals) else -code}"
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

@@ -21,8 +21,8 @@ def change(session: Session, experiment_id: int, changes: dict[str, Any]) -> dic
 
 
 def preview_gc(session: Session, experiment_id: int, policy: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the checkpoints that a policy would delete (``checkpoints``, in the names of older clients) and the
-    searcher's metric (``metric_name``). ``policy``: ``save_experiment_best`` and so on."""
+    """Returns the checkpoints that a policy would delete (``checkpoints``, with the keys that older clients expect) and
+    the searcher's metric (``metric_name``). ``policy``: ``save_experiment_best`` and so on."""
     return dict(session.get(f"/experiments/{experiment_id}/preview_gc", dict(policy)))
 
 

@@ -105,7 +105,8 @@ class Session:
         return dict(self._headers)
 
     def close(self) -> None:
-        """Closes the connections of all threads; a request in progress in another thread fails immediately."""
+        """Closes the connections of all threads; a request in progress in another thread fails immediately. Those of
+        ``stream`` and ``open`` end with their readers."""
         self._closed = True
         with self._lock:
             connections, self._open = self._open, set()
@@ -171,6 +172,7 @@ class Session:
                 delay = next(delays, None)
                 if delay is None or not (safe or error.is_unsent):
                     raise
+                # A person has to see it at once; a task outlives a change of the certificate.
                 if isinstance(error, UntrustedCertificate) and (retry or self._retry).attempts is not None:
                     raise
                 self._sleep(delay)
@@ -178,10 +180,7 @@ class Session:
     def stream(
         self, path: str, query: Mapping[str, Any] | None = None, *, method: str = "GET", body: object = None
     ) -> Iterator[Any]:
-        """Yields the ``result`` of each JSON line on arrival and raises an ``error`` line.
-
-        One stream at a time per thread.
-        """
+        """Yields the ``result`` of each JSON line on arrival and raises an ``error`` line."""
         # streams may be silent for long, and the persistent connection must stay free for other calls
         connection = self._connect(None)
         try:
@@ -213,7 +212,7 @@ class Session:
             if response.status != 200:
                 raise _error(response.status, response.read())
             yield response
-        except http.client.HTTPException as error:
+        except (ConnectionError, TimeoutError, http.client.HTTPException) as error:
             raise MasterUnreachable(f"the download from {self.master} was interrupted: {_why(error)}") from None
         finally:
             connection.close()
@@ -232,7 +231,8 @@ class Session:
             return self._exchange(connection, method, self.url(path, query), body, headers or {})
         except (OSError, http.client.HTTPException) as error:
             self._forget(connection)
-            raise self._unreachable(error, unsent=connection.sock is None) from None
+            # What the master has received of it, nobody knows; a connection that cannot be made is raised in _exchange.
+            raise self._unreachable(error, unsent=False) from None
 
     def _exchange(
         self, connection: http.client.HTTPConnection, method: str, url: str, body: object, headers: Mapping[str, str]

@@ -39,7 +39,7 @@ _INSTEAD_OF_POD = (
     "use environment.image, environment_variables, add_capabilities and drop_capabilities, resources.shm_size and "
     "devices, and bind_mounts"
 )
-_OF_A_POOL = "in an experiment: options of Slurm belong to the pool"
+_OF_A_POOL = "here: options of Slurm belong to the pool"
 WARNED = (
     Unsupported(("checkpoint_storage", "checkpoint_path"), 'use "storage_path"'),
     Unsupported(("checkpoint_storage", "tensorboard_path"), "metrics are drawn on the web page"),
@@ -71,8 +71,11 @@ WARNED_WITHOUT_CONTAINERS = (
 """What has an effect only where tasks run in containers."""
 
 WARNED_OF_COMMANDS = (
-    *(row for row in WARNED if row.path[0] in ("resources", "environment", "slurm", "pbs")),
+    *(row for row in WARNED if row.path[0] in ("slurm", "pbs")),
     Unsupported(("work_dir",), "a command starts in its context"),
+    Unsupported(
+        ("resources", "is_single_node"), "all its slots are on one agent", lambda value: value is False, "here"
+    ),
     Unsupported(("idle_timeout",), "a command runs until it ends or is killed", when="in a command"),
     Unsupported(("notebook_idle_type",), "there are no notebooks"),
     Unsupported(("tensorboard_args",), "there is no TensorBoard"),
@@ -82,12 +85,6 @@ WARNED_OF_SHELLS = (
     *(row for row in WARNED_OF_COMMANDS if row.path[0] not in ("idle_timeout", "work_dir")),
     Unsupported(("work_dir",), "a shell opens in its context"),
     Unsupported(("entrypoint",), "put set-up into startup-hook.sh of the context", when="in a shell"),
-    Unsupported(
-        ("resources", "is_single_node"),
-        "all slots of a shell are on one agent",
-        lambda value: value is False,
-        "in a shell",
-    ),
 )
 
 
@@ -145,7 +142,7 @@ def _storage(merged: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _pod(own: Mapping[str, Any]) -> Iterator[Finding]:
-    """A pod says what its task may use and where it runs; nothing of it would hold for a container of an agent."""
+    """A pod says what its task may use and where it runs; a container of an agent would follow none of it."""
     path: Path = ("environment", "pod_spec")
     if _value_at(own, path):
         message = '"environment.pod_spec" is not supported: agents run containers themselves, without Kubernetes'

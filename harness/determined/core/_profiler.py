@@ -69,7 +69,7 @@ class ProfilerContext:
         while not self._off.wait(interval):
             after = _processor_times()
             total = sum(after) - sum(before)
-            idle = after[3] - before[3]
+            idle = sum(after[3:5]) - sum(before[3:5])  # what waits for disks uses no processor
             samples.append((100.0 * (1 - idle / total) if total else 0.0, _free_gigabytes()))
             before = after
             if len(samples) == count:

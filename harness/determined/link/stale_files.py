@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 MIN_AGE_SECONDS = 600.0
-"""Minimum age in seconds of removed files: a younger one may be about to get a reference."""
+"""Age in seconds below which no file is removed for its size: it may be about to get a reference."""
 
 
 class UnusedEntry(NamedTuple):
@@ -20,14 +20,14 @@ def stale(
 ) -> Sequence[UnusedEntry]:
     """Returns the entries to remove, the oldest first. Pure.
 
-    An entry is removed if it is older than ``max_age`` seconds, or if it and the younger ones together have more than
-    ``max_bytes``.
+    An entry is removed if it is older than ``max_age`` seconds, or older than ``min_age`` while it and the younger ones
+    together have more than ``max_bytes``.
     """
     removed = []
     total = 0
     for entry in sorted(entries, key=lambda one: one.changed, reverse=True):
         total += entry.size
         age = now - entry.changed
-        if age > max_age or (total > max_bytes and age > min(min_age, max_age)):
+        if age > max_age or (total > max_bytes and age > min_age):
             removed.append(entry)
     return removed[::-1]

@@ -79,7 +79,8 @@ def capture() -> dict[str, Any]:
 
 
 def restore(state: dict[str, Any]) -> None:
-    """Restores the state that :func:`capture` returned; accepts lists for tuples, which a file may have replaced."""
+    """Restores the state that :func:`capture` returned; accepts lists in place of tuples, as a file
+    may contain them."""
     torch.default_generator.set_state(state["torch"])
     version, keys, gauss = state["python"]
     random.setstate((version, tuple(keys), gauss))

@@ -13,6 +13,7 @@ from determined_launch.channel.frames import Closed, Connection
 from determined_launch.errors import LaunchError
 
 ENDS = (b"caller", b"container")
+"""Names of the two sides in the handshake."""
 MAX_UNPROVED = 128
 """Maximum number of connections that are not yet authenticated; one more drops the oldest."""
 _PAUSE_SECONDS = 0.05

@@ -92,5 +92,5 @@ def _listen(connection: Connection, child: "subprocess.Popen[bytes]") -> None:
 def _signal(session: int, number: int) -> None:
     try:
         os.killpg(session, number)
-    except (ProcessLookupError, PermissionError):
+    except OSError:  # it has ended, is another user's, or there is no such signal
         pass

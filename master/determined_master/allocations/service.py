@@ -209,8 +209,8 @@ class Allocations:
         agent_ids: Collection[str] | None = None,
         follower: AttemptFollower | None = None,
     ) -> None:
-        """Ends it and frees its slots in one transaction, and notifies the loop of its owner. ``agent_ids``: the agents
-        of its containers, looked up if None. ``follower`` is asked if it has completed."""
+        """Ends it and frees its slots in one transaction, and notifies the loop of trials or of tasks.
+        ``agent_ids``: the agents of its containers, looked up if None. ``follower`` is called if it has completed."""
         now = self._clock.now()
         asked = follower if reason is ExitReason.COMPLETED else None
         ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})

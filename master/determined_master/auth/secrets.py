@@ -32,7 +32,7 @@ class Secrets:
             key = bytes.fromhex(secret)
         except ValueError:
             raise DamagedSecret(data / SECRET) from None
-        return cls(key, _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
+        return cls(key, _kept(data / AGENT_TOKEN), _kept(data / OPERATOR_TOKEN))
 
     def task_token(self, allocation_id: str) -> str:
         return f"{TASK_TOKEN_PREFIX}.{allocation_id}.{self._derive('token', allocation_id)}"
@@ -52,7 +52,7 @@ class Secrets:
         if prefix != TASK_TOKEN_PREFIX or not allocation_id:
             return None
         expected = self._derive("token", allocation_id)
-        return allocation_id if hmac.compare_digest(expected, signature) else None
+        return allocation_id if hmac.compare_digest(expected.encode(), signature.encode()) else None
 
     def _derive(self, purpose: str, what: str) -> str:
         return hmac.new(self._secret, f"{purpose}:{what}".encode(), hashlib.sha256).hexdigest()
@@ -76,6 +76,14 @@ def generated_password(length: int = 20) -> str:
             return password
 
 
+OPERATOR_TOKEN = "operator-token"
+_CONSEQUENCES = {
+    SECRET: "running tasks are ended",
+    AGENT_TOKEN: "agents need a copy of it",
+    OPERATOR_TOKEN: "programs that use it need a copy of it",
+}
+
+
 class DamagedSecret(Exception):
     """A file of a secret is empty, cut off or changed. Whoever knows its content could forge tokens."""
 
@@ -83,7 +91,7 @@ class DamagedSecret(Exception):
         super().__init__(
             f"{path} is damaged: it has less than {MIN_CHARACTERS} characters, or others than a secret has. Restore it "
             f"from a backup (`det-master restore`), or remove it and start the master again, which makes a new one: "
-            f"then {'agents need a copy of it' if path.name == AGENT_TOKEN else 'running tasks are ended'}"
+            f"then {_CONSEQUENCES[path.name]}"
         )
 
 

@@ -67,7 +67,7 @@ def _masked(text: str | None, secrets: Collection[str]) -> str | None:
 
 
 def _without(text: str, secrets: Collection[str]) -> str:
-    for secret in secrets:
+    for secret in sorted(secrets, key=len, reverse=True):  # one may contain another
         text = text.replace(secret, MASK)
     return text
 

@@ -38,7 +38,7 @@ class Policy:
         return f'log policy "{self.name}"' if self.name else f"log policy /{self.pattern}/"
 
     def sequel(self, agent_id: str | None) -> str:
-        """Returns what follows of a match on a line of that agent; nothing for a policy that only marks.
+        """Returns what follows from a match on a line of that agent; nothing for a policy that only marks the trial.
 
         >>> Policy(0, "", "bad disk", "exclude_node").sequel("node-1")
         'later attempts of the trial do not run on agent node-1'
@@ -87,7 +87,8 @@ class AttemptPolicies:
             self._check_time()
 
     def take(self, found: Iterable[tuple[int, Policy]]) -> Iterator[tuple[int, Policy]]:
-        """Yields of what a copy of these policies has found what no earlier line has matched."""
+        """Yields the matches whose policy is still open, and closes it. ``found``: what another thread has found with
+        a copy of these policies."""
         for index, policy in found:
             if policy in self.open:
                 self.open.remove(policy)
@@ -107,7 +108,7 @@ class AttemptPolicies:
 @lru_cache(maxsize=256)
 def _prefilter(patterns: Sequence[str]) -> list[Any]:
     """Returns search functions; a line that none of them finds matches no pattern. Mostly one, for all patterns: a
-    call costs more than a comparison. Attempts share them: each has memory of its own."""
+    call costs more than a comparison. All attempts share them, because a compiled expression takes much memory."""
     try:
         return [compiled("|".join(f"(?:{each})" for each in patterns), captures=False).search]
     except PatternError:  # together they are too large, or an earlier version accepted one of them

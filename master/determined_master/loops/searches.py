@@ -1,4 +1,4 @@
-"""Lets each search process its new events; searches on which nothing depends now do it a little later."""
+"""Lets each search process its new events; a search from which no trial or end can follow does it a little later."""
 
 import logging
 from functools import partial

@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """``parts``: in the order of groups, and within one of the containers' ranks."""
+    """``parts``: in the order of groups, and within a group by the containers' ranks."""
 
     allocation_id: str
     parts: tuple[Part, ...]
@@ -32,7 +32,7 @@ class Placement(NamedTuple):
 
 class Release(NamedTuple):
     """A running allocation that has to save and leave, so that a better one can start, or because its job holds more
-    than its ``max_slots``: then it leaves for none."""
+    than its ``max_slots``: then ``for_allocation_id`` is None."""
 
     allocation_id: str
     for_allocation_id: str | None

@@ -9,23 +9,18 @@ def problem(template: str, *, has_domain: bool) -> str:
     >>> problem("https://{label}.tasks.example", has_domain=True)
     ''
     >>> problem("https://tasks.example", has_domain=False)
-    'a user needs another address for every task: put {port} into it, such as https://cluster.example.org:{port}'
+    'every task needs an address of its own: put {port} into it, such as https://cluster.example.org:{port}'
     """
-    name, example = (
-        ("label", "https://{label}.tasks.example.org")
-        if has_domain
-        else (
-            "port",
-            "https://cluster.example.org:{port}",
-        )
-    )
+    name, example = "port", "https://cluster.example.org:{port}"
+    if has_domain:
+        name, example = "label", "https://{label}.tasks.example.org"
     if f"{{{name}}}" not in template:
-        return f"a user needs another address for every task: put {{{name}}} into it, such as {example}"
+        return f"every task needs an address of its own: put {{{name}}} into it, such as {example}"
     wrong = f"this is no address of an origin: scheme, host and port alone, such as {example}"
     try:
         parts = urlsplit(template.format(label="8888-ab", port=8100))
         is_origin = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except (KeyError, IndexError, ValueError):
+    except (AttributeError, KeyError, IndexError, ValueError):
         return wrong
     is_alone = parts.path in ("", "/") and not parts.query and not parts.fragment and parts.username is None
     return "" if is_origin and is_alone else wrong

@@ -27,8 +27,10 @@ def test_an_older_torch_or_none_gives_no_warning(torch: str | None) -> None:
     assert unreadable_checkpoints("0.38.1", torch, {}) == ""
 
 
-def test_the_variable_that_lets_torch_load_everything_prevents_the_warning() -> None:
-    assert unreadable_checkpoints("0.38.1", "2.13.0", {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}) == ""
+@pytest.mark.parametrize(("value", "is_warned"), [("1", False), ("True", False), ("yes", False), ("0", True)])
+def test_the_variable_that_lets_torch_load_everything_prevents_the_warning(value: str, is_warned: bool) -> None:
+    warning = unreadable_checkpoints("0.38.1", "2.13.0", {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": value})
+    assert bool(warning) is is_warned
 
 
 def test_a_failed_checkpoint_load_of_the_official_library_is_explained_with_the_remedy() -> None:

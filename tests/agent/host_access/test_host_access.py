@@ -4,6 +4,7 @@ No container engine is used.
 """
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access import access as host_access
 from determined_agent.host_access.access import ClusterFolders, HostAccess, HostRules, is_allowed_device
 from determined_agent.host_access.host_mounts import HostMounts
-from determined_agent.host_access.mount_probe import can_mount_as_root
+from determined_agent.host_access.mount_probe import can_mount, can_mount_as_root
 from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.settings import Settings
 from determined_agent.task_process.identity import Identity
@@ -358,3 +359,11 @@ async def test_an_agent_without_mount_rights_allows_named_folders_and_those_that
             access.refuse("/usr/share", "bind_mounts[0].host_path", ADA)
     else:
         assert f"{tmp_path}/data/deep is not named itself" in text, "the folder above it is the agent's own"
+
+
+def test_a_mount_that_does_not_answer_counts_as_none(monkeypatch: pytest.MonkeyPatch):
+    def hang(argv: list[str], **_: Any) -> None:
+        raise subprocess.TimeoutExpired(argv, 30)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert not can_mount.__wrapped__()

@@ -1,11 +1,13 @@
 """Restarts of the services of `det up`: at once after a healthy run, with growing delays if a service cannot start."""
 
 import signal
+import sys
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 
-from determined_cli.up.supervisor import AGAIN_SECONDS, MAX_BACKOFF_SECONDS, Child
+from determined_cli.up.supervisor import AGAIN_SECONDS, MAX_BACKOFF_SECONDS, Child, _how
 
 
 @pytest.fixture
@@ -34,6 +36,22 @@ def test_a_service_that_cannot_start_is_retried_with_growing_delays(child: Child
     assert delays[-1] == MAX_BACKOFF_SECONDS
     delay_after_death(child, 200, ready=True)
     assert delay_after_death(child, 201, ready=False) == delays[0]
+
+
+def test_what_a_service_prints_after_its_announcement_goes_to_its_log(tmp_path: Path):
+    script = "print('ready: here', flush=True); print('x' * 200_000); print('end', flush=True)"
+    child = Child("master", [sys.executable, "-c", script], tmp_path / "log", announced=True)
+    child.start()
+    assert child.process is not None
+    assert child.announcement("ready: ", 30) == "here"
+    assert child.process.wait(30) == 0
+    wait_until(lambda: child.log.read_text().endswith("end\n"), what="the log is complete")
+    assert child.process.stdout is not None
+    child.process.stdout.close()
+
+
+def test_the_end_by_a_signal_without_a_name_is_described():
+    assert [_how(code) for code in (1, -9, -60)] == ["exit 1", "signal SIGKILL", "signal 60"]
 
 
 def test_tend_restarts_a_dead_service_that_was_ready_immediately(tmp_path: Path):

@@ -123,7 +123,7 @@ def test_a_forwarded_port_reaches_a_server_of_the_trial_and_no_other_machine(
 def test_what_ssh_started_ends_with_it(ssh: SshUser, waiting: Experiment):
     with ssh.running(host_of(waiting), "(setsid sleep 4242 &); echo up; exec sleep 4243") as running:
         assert running.stdout.readline() == b"up\n"
-        assert len(sleeping()) == 2
+        wait_until(lambda: len(sleeping()) == 2, what="both programs run")
         running.process.send_signal(signal.SIGTERM)
         wait_until(lambda: not sleeping(), what="its programs end")
 

@@ -20,7 +20,7 @@ WIDER = """() => {
   }
   for (const row of document.querySelectorAll("main tbody tr")) {
     const cells = [...row.children];
-    // A picture that is made of cells scrolls; a name with its value is a line.
+    // Tables with a caption are maps of cells, which scroll; a row of a name and its value stays a line.
     if (row.closest("table").caption || !row.offsetParent) continue;
     if (cells.length > 2 && getComputedStyle(row).display !== "block") found.push("no card: " + row.innerText);
     if (cells.some((cell) => cell.getBoundingClientRect().right > width + 1)) found.push("cut: " + row.innerText);
@@ -51,7 +51,7 @@ def test_rows_of_tables_are_cards_that_fit_a_phone(cluster: LiveCluster, visitor
         if wider:
             wrong[path] = wider
     assert wrong == {}
-    # The note contains it, so the state does not repeat it.
+    # The note below the title says why the trial failed; the state beside the title does not say it again.
     page.goto(f"{visit.url}{trial}/attempts")
     head = page.locator("main header")
     expect(head).to_contain_text("cannot be read")

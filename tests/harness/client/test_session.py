@@ -58,6 +58,13 @@ def test_a_post_that_was_sent_is_not_retried(master):
     assert len(master.calls) == 1
 
 
+def test_a_post_whose_answer_is_lost_is_not_sent_again(master):
+    master.on("POST", "/x", (0, None))
+    with Session(master.url, sleep=lambda _: None) as session, pytest.raises(MasterUnreachable):
+        session.post("/x")
+    assert len(master.calls) == 1
+
+
 def test_a_post_that_a_full_disk_refused_is_retried(master):
     answers = iter([(503, {"error": {"code": 14, "error": "the disk is full"}}), (200, {"a": 1})])
     master.on("POST", "/x", lambda _: next(answers))

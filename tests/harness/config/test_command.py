@@ -68,3 +68,12 @@ def test_fields_without_effect_on_a_command_are_warnings():
 def test_every_warning_of_commands_names_an_existing_field():
     for row in WARNED_OF_COMMANDS:
         assert row.path[0] in CommandConfig.model_fields
+
+
+def test_what_only_an_experiment_or_a_pool_has_is_warned_about_in_a_command():
+    checked = check_command({**LS, "slurm": {"gpu_type": "a100"}, "resources": {"is_single_node": False}})
+    assert checked.config is not None
+    assert [warning.message for warning in checked.warnings] == [
+        '"slurm.gpu_type" has no effect here: options of Slurm belong to the pool',
+        '"resources.is_single_node" has no effect here',
+    ]

@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Project:
         (False, "PENDING", False),
     ],
 )
-def test_the_file_of_a_job_that_never_started_is_another_jobs(
+def test_the_file_of_a_job_that_never_started_belongs_to_another_job(
     project: Project, has_started: bool, state: str, is_shown: bool
 ) -> None:
     (record,) = job_record.all_of(project)
@@ -40,7 +40,7 @@ def test_the_file_of_a_job_that_never_started_is_another_jobs(
 
 
 @pytest.mark.parametrize("state", ["LOST", "CANCELLED"])
-def test_the_file_of_an_id_that_was_given_again_is_the_later_jobs(project: Project, state: str) -> None:
+def test_the_file_of_an_id_that_was_given_again_belongs_to_the_later_job(project: Project, state: str) -> None:
     (lost,) = job_record.all_of(project)
     later = record_in(project)
     for record in (lost, later):
@@ -48,5 +48,6 @@ def test_the_file_of_an_id_that_was_given_again_is_the_later_jobs(project: Proje
     ended = JobState("25", None, state)
     assert logs.path_of(lost, ended) is None
     assert logs.path_of(later, ended) == project.outputs / "standard_x_25.out"
+    # Once the later one is known to write elsewhere, the file is the first one's.
     job_record.store(replace(later, output=f"{project.outputs}/standard_other_%j.out"))
     assert logs.path_of(lost, ended) is not None

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from determined_workflows.hydra import run_folder
+from determined_workflows.hydra import resume, run_folder
+from determined_workflows.hydra.composer import secrets
 
 pytestmark = pytest.mark.budget(10, "composes and runs real Hydra projects")
 
@@ -148,3 +149,20 @@ def test_find_script_names_several_matching_scripts(project):
         run_folder.NotFound, match=r"2 scripts below .*: scripts/a.py, scripts/b.py; name it with --script"
     ):
         run_folder.find_script(run)
+
+
+def test_checkpoints_of_nested_job_folders_with_one_name_stay_apart(tmp_path):
+    run = run_folder.RunFolder(tmp_path / "run", {}, [], is_multirun=True)
+    jobs = []
+    for number in range(2):
+        source = run.path / f"lr={number}" / "seed=1"
+        (source / ".hydra").mkdir(parents=True)
+        (source / "step_1").write_text(str(number))
+        job = resume.Job([], [], number, f"lr={number}/seed=1")
+        jobs.append(resume.Continuation(None, [], source, source / "step_1", job))
+    kept = resume.copy_checkpoints(resume.ResumePlan(jobs, run, [], None), tmp_path)
+    assert [path.read_text() for path in sorted(kept.glob("*/*/step_1"))] == ["0", "1"]
+
+
+def test_a_secret_that_contains_another_is_masked_whole():
+    assert secrets.without("a" * 20, {"a" * length for length in range(4, 21)}) == secrets.MASK

@@ -143,6 +143,17 @@ def test_calls_without_a_reply_are_named_with_their_seconds() -> None:
     assert tracked.in_flight() == []
 
 
+def test_a_call_that_cannot_be_sent_does_not_wait_for_a_reply() -> None:
+    class Refusing:
+        def request(self, worker: str, handle: str, data: NamedArray | None = None, **metadata: Any) -> "Future[Reply]":
+            raise ValueError("too large")
+
+    tracked = TrackedRequests(Refusing())
+    with pytest.raises(ValueError, match="too large"):
+        tracked.request("actor[0]", "generate")
+    assert tracked.in_flight() == []
+
+
 def test_metrics_of_a_step_have_seconds_tokens_and_versions() -> None:
     workers = Workers()
     used = calls(workers)

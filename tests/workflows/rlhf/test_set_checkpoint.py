@@ -1,4 +1,4 @@
-"""The checkpoint of the set off the cluster: recover modes, what is read, and what a failed part leaves."""
+"""The common checkpoint of a set of workers, without a cluster: recover modes, what is read, and what a failed part leaves."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -326,7 +326,7 @@ def raw_reply(*parts: bytes) -> Handler:
     return lambda client, request: client._socket.send_multipart([stream_messages.REPLY, *parts])
 
 
-NUMBER_1 = b'{"number":1,"handle":"x","metadata":{}}'
+HEADER_OF_REQUEST_1 = b'{"number":1,"handle":"x","metadata":{}}'
 
 
 @pytest.mark.parametrize(
@@ -335,9 +335,9 @@ NUMBER_1 = b'{"number":1,"handle":"x","metadata":{}}'
         ([b"{"], "a header that cannot be read"),
         ([b"[]"], "a header that cannot be read"),
         ([b'{"number":true,"handle":"x","metadata":{}}'], "a header of other types"),
-        ([NUMBER_1], "no frames"),
-        ([NUMBER_1, b"0003{"], "damaged frames"),
-        ([NUMBER_1, *dumps(NamedArray(a=np.zeros(1)), "pickle")], "are pickled"),
+        ([HEADER_OF_REQUEST_1], "no frames"),
+        ([HEADER_OF_REQUEST_1, b"0003{"], "damaged frames"),
+        ([HEADER_OF_REQUEST_1, *dumps(NamedArray(a=np.zeros(1)), "pickle")], "are pickled"),
         ([], "no header"),
     ],
 )

@@ -120,8 +120,14 @@ def test_a_long_call_is_named_after_a_minute_and_then_ever_less_often() -> None:
     assert messages == [f"actor[0].generate has not answered for {seconds} s" for seconds in (60, 120, 240, 480)]
 
 
+def test_of_several_equal_calls_the_one_that_waits_longest_is_named() -> None:
+    messages: list[str] = []
+    CallWatch(lambda: [("actor[0].generate", 90.0), ("actor[0].generate", 1.0)], 60.0, messages.append).look()
+    assert messages == ["actor[0].generate has not answered for 90 s"]
+
+
 def test_a_call_is_named_before_the_hang_watchdog_ends_the_trial() -> None:
-    assert [first_seconds(text) for text in ("", "20", "1000")] == [60.0, 10.0, 60.0]
+    assert [first_seconds(text) for text in ("", "0", "20", "1000")] == [60.0, 60.0, 10.0, 60.0]
 
 
 def test_the_step_file_of_a_busy_worker_has_the_lowest_count(tmp_path: Path) -> None:

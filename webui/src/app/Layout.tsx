@@ -10,7 +10,6 @@ import { useKeyboard } from "@/keyboard/useKeyboard";
 import { listAddress } from "@/routes/home/lastList";
 import { signOut } from "@/services/session";
 import { Palette } from "./Palette";
-import {} from "./session";
 import { useSession } from "@/hooks/useSession";
 import { escapeControl } from "@/format/escapeControl";
 import { Icon } from "@/components/base/Icon";

@@ -36,7 +36,8 @@ class Project:
 
 
 def find(composition: Composition) -> Project:
-    """Returns the smallest folder that holds the working folder, the script, its configurations and its packages.
+    """Finds the project: the smallest folder that holds the working folder, the script, its configurations and those of
+    its packages that belong to it.
 
     Raises ContextError if that is the home folder or the root.
     """

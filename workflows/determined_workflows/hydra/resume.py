@@ -54,7 +54,7 @@ class Continuation:
 
 @dataclass(frozen=True)
 class ResumePlan:
-    """What is left to do. ``note`` says what the reader could not know, if anything.
+    """What is left to do. ``note``: a line for the user, such as that finished jobs cannot be told.
 
     ``checked`` is the first job with its continuation, as the launcher of the target composes it.
     """
@@ -153,12 +153,12 @@ def on_cluster(plan: ResumePlan, project: Project, python: str | None = None) ->
     first = plan.jobs[0]
     if plan.composition is None:
         kept = [each for each in first.arguments if not _is_resume(each)]
-        arguments = [*kept, *resume_overrides(_in_task(project, first), NEWEST)]
+        arguments = [*kept, *resume_overrides(_in_task(project, plan.run, first), NEWEST)]
         return compose(first.target, arguments, python=python, working_folder=first.working_folder)
     jobs = []
     for each in plan.jobs:
         assert each.job is not None
-        resume = resume_overrides(_in_task(project, each), NEWEST) if each.checkpoint else []
+        resume = resume_overrides(_in_task(project, plan.run, each), NEWEST) if each.checkpoint else []
         overrides = [*_without_resume(each.job.overrides), *resume, *plan.changes]
         jobs.append(replace(each.job, overrides=overrides))
     return replace(plan.composition, jobs=jobs)
@@ -168,7 +168,7 @@ def copy_checkpoints(plan: ResumePlan, folder: Path) -> Path:
     """Copies the checkpoints to continue from, and what Hydra wrote beside them, below ``folder/resume``."""
     for job in plan.jobs:
         if job.checkpoint is not None:
-            target = folder / RESUME / job.source.name
+            target = folder / RESUME / _kept_below(plan.run, job)
             shutil.copytree(job.source / ".hydra", target / ".hydra")
             path = target / job.checkpoint.relative_to(job.source)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -177,9 +177,20 @@ def copy_checkpoints(plan: ResumePlan, folder: Path) -> Path:
     return folder / RESUME
 
 
-def _in_task(project: Project, continuation: Continuation) -> str:
-    path = Path(TASK_FOLDER, RESUME, continuation.source.name)
+def _in_task(project: Project, run: RunFolder, continuation: Continuation) -> str:
+    path = Path(TASK_FOLDER, RESUME, _kept_below(run, continuation))
     return os.path.relpath(path, project.working_folder)
+
+
+def _kept_below(run: RunFolder, continuation: Continuation) -> str:
+    """Returns where the checkpoint of a job lies in the context.
+
+    ``hydra.sweep.subdir`` may give several jobs folders of one name, each in another folder.
+    """
+    source = continuation.source
+    if source == run.path or continuation.job is None:
+        return source.name
+    return str(source.relative_to(run.path) if source.is_relative_to(run.path) else continuation.job.number)
 
 
 def _folder(run: RunFolder, job: Job) -> Path:

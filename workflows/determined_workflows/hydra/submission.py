@@ -31,7 +31,7 @@ _TASK_FILES = {
 
 @dataclass(frozen=True)
 class Submission:
-    """What is sent to the master; ``warnings`` are about settings."""
+    """What is sent to the master; ``warnings``: lines for the user."""
 
     config: str
     jobs: dict[str, Any] = field(repr=False)
@@ -52,10 +52,10 @@ def prepare(
 ) -> Submission:
     """Returns the experiment of a composition with ``changes`` (``key.path=value``); sends nothing.
 
-    Without ``is_checked`` only the master checks a configuration without changes.
+    If not ``is_checked``, only the master checks a configuration that has no changes.
 
     The jobs use the Python environment of the composition, if no change names another. Raises ConfigError if the
-    configuration is wrong, or if a change is of what the composition decides.
+    configuration is wrong, or if a change sets what the composition sets.
     """
     refuse_composed(changes, origin="the composition; use an override")
     document = experiment_config(composition, settings)
@@ -78,6 +78,7 @@ def prepare(
 def experiment_config(composition: Composition, settings: LauncherSettings) -> dict[str, Any]:
     """Returns the configuration of the experiment: one trial for a run, a list search for a multirun."""
     shared, own = hyperparameters.split(composition.jobs)
+    # The name of the job is the default of the launcher.
     given = settings.name if settings.name != composition.job_name else None
     config: dict[str, Any] = {
         "name": given or composition.name,

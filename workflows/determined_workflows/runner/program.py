@@ -1,4 +1,4 @@
-"""The verbs of the grid runner with their flags, and the program ``run`` of the small distribution."""
+"""The verbs of the grid runner with their flags, and the program ``run`` of the distribution ``detent-runner``."""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -27,7 +27,7 @@ class Verb(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``run [VERB] [flags]`` and returns the exit code. Without a verb it runs the grid, as the original does."""
+    """Runs ``run [VERB] [flags]`` and returns the exit code. Without a verb it runs the grid, as mlrunner does."""
     words = list(sys.argv[1:] if argv is None else argv)
     words = [*ALIASES.get(words[0], words[:1]), *words[1:]] if words else words
     name = words.pop(0) if words and words[0] in VERBS else "run"
@@ -75,7 +75,7 @@ def _check(parser: ArgumentParser) -> None:
 def _grid(parser: ArgumentParser) -> None:
     _selection(parser)
     parser.add_argument(
-        "-r", "--resource", nargs="+", metavar="LIST", help="workers: `-r 1,2 3,4` are two with two GPUs"
+        "-r", "--resource", nargs="+", metavar="LIST", help="one worker for each LIST of GPUs: `-r 1,2 3,4`"
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="print successes too")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if tasks fail")
@@ -194,7 +194,7 @@ VERBS = {
     ),
     "status": Verb("print the states of the tasks of an output", _output, _act_status),
     "logs": Verb(
-        "print the lines of a run, or a task's output; attach: with -f",
+        "print the lines of a run, or a task's output; -f follows it",
         _logs,
         _act_logs,
         ("det runner logs", "det runner logs -f", "det runner logs output/Norm_new-Moment_0.1"),

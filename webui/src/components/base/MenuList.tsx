@@ -7,6 +7,7 @@ import overlayStyles from "./Overlay.module.css";
 export interface MenuItem {
   title: string;
   run: () => void;
+  /** Why it is disabled. */
   why?: string | undefined;
   danger?: boolean;
   keys?: string;

@@ -8,7 +8,7 @@ export interface TabLink {
   end?: boolean;
 }
 
-/** Tabs that are addresses, so that each can be linked to and has a history entry. */
+/** Tabs that are addresses, so that each can be linked to. A change of the tab adds no history entry. */
 export function TabLinks({ label, tabs }: { label: string; tabs: readonly TabLink[] }) {
   const bar = useRef<HTMLElement>(null);
   const { pathname } = useLocation();

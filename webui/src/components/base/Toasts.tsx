@@ -1,5 +1,5 @@
 import { clsx } from "clsx";
-import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useState } from "react";
 import { escapeControl } from "@/format/escapeControl";
 import { Icon } from "./Icon";
 import buttonStyles from "./Button.module.css";
@@ -75,6 +75,5 @@ function UndoButton({ title, run }: { title: string; run: () => void }) {
 }
 
 export function useSay(): (toast: Toast) => void {
-  const say = useContext(Say);
-  return useMemo(() => say, [say]);
+  return useContext(Say);
 }

@@ -7,7 +7,12 @@ from typing import Any
 
 MASK = "********"
 MIN_LENGTH = 4
-_KEY = re.compile(r"(^|[_.-])(password|passwd|secrets?|credentials?|(api|access|private|secret)_?key)$", re.IGNORECASE)
+"""A shorter value would mask parts of ordinary words."""
+# Not each token: pad_token and eos_token are words of a tokenizer.
+_KEY = re.compile(
+    r"(^|[_.-])(password|passwd|secrets?|credentials?|(api|access|private|secret)_?key|(access|api|auth|hf|hub)_?token)$",
+    re.IGNORECASE,
+)
 _VARIABLE = re.compile(r"oc\.env:\s*\w*(KEY|TOKEN|SECRET|PASS|CREDENTIAL)", re.IGNORECASE)
 
 
@@ -16,6 +21,8 @@ def is_secret(key: str, expression: object = None) -> bool:
 
     >>> is_secret("logger.api_key"), is_secret("wandb.id", "${oc.env:WANDB_TOKEN}"), is_secret("data.label_key")
     (True, True, False)
+    >>> is_secret("hub.hf_token"), is_secret("tokenizer.pad_token")
+    (True, False)
     """
     return bool(_KEY.search(key) or _VARIABLE.search(str(expression or "")))
 
@@ -27,7 +34,7 @@ def without(value: Any, secrets: set[str]) -> Any:  # noqa: ANN401  # a value as
     ['user:********', 1]
     """
     if isinstance(value, str):
-        for secret in secrets:
+        for secret in sorted(secrets, key=len, reverse=True):  # one may contain another
             value = value.replace(secret, MASK)
         return value
     if isinstance(value, list):

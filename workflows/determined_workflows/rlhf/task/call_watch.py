@@ -1,4 +1,4 @@
-"""The requests without a reply, and lines that name those that take long, as a hang or a rollout of an hour does."""
+"""Tracks requests without a reply, and prints those that take long, as a hang or a rollout of an hour does."""
 
 import threading
 import time
@@ -54,12 +54,16 @@ class TrackedRequests:
         mark = object()
         with self._lock:
             self._in_flight[mark] = (f"{worker}.{handle}", self._clock())
-        reply = self._requests.request(worker, handle, data, step=self.step, **metadata)
 
         def forget(_: object) -> None:
             with self._lock:
                 self._in_flight.pop(mark, None)
 
+        try:
+            reply = self._requests.request(worker, handle, data, step=self.step, **metadata)
+        except BaseException:
+            forget(None)
+            raise
         reply.add_done_callback(forget)
         return reply
 
@@ -103,7 +107,9 @@ class CallWatch:
 
     def look(self) -> None:
         """Names the calls that are due."""
-        calls = dict(self._in_flight())
+        calls: dict[str, float] = {}
+        for name, seconds in self._in_flight():  # of equal ones the one that waits longest
+            calls[name] = max(seconds, calls.get(name, 0.0))
         self._next = {name: limit for name, limit in self._next.items() if name in calls}
         for name, seconds in calls.items():
             limit = self._next.get(name, self._first)
@@ -120,4 +126,4 @@ class CallWatch:
 
 def first_seconds(hang_timeout: str) -> float:
     """Returns when a call is named first: before the hang watchdog ends the trial, if it has one."""
-    return min(FIRST_SECONDS, float(hang_timeout) / 2) if hang_timeout else FIRST_SECONDS
+    return min(FIRST_SECONDS, float(hang_timeout or 0) / 2) or FIRST_SECONDS

@@ -41,7 +41,7 @@ class RoleProcess:
 class RolePlace:
     """The role of this process, its number in the role, and the processes of all roles.
 
-    ``key`` is the key of the allocation, which streams prove.
+    ``key`` is the key of the allocation: both ends of a stream prove with it that they belong to the trial.
     """
 
     role: str

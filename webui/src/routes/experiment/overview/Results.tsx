@@ -4,6 +4,7 @@ import { useMemo } from "react";
 import { Link } from "react-router";
 import { betterOf, searcherOf } from "@/components/board/direction";
 import { isCounter } from "@/components/board/panels";
+import { Failure } from "@/components/base/Failure";
 import { escapeControl } from "@/format/escapeControl";
 import { flatten } from "@/format/nested";
 import { figure } from "@/format/number";
@@ -15,14 +16,14 @@ import styles from "./Results.module.css";
 
 const DISPLAY_LIMIT = 8;
 
-/** Values of the experiment's representative trial, the best of the searcher's metric, and its hyperparameters. */
+/** Values and hyperparameters of the representative trial: the best by the searcher's metric. */
 export function Results({ experiment, trialId }: { experiment: Experiment; trialId: number }) {
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const metrics = useMemo(
     () => metricsOf(names.data?.metrics ?? [], experiment.searcherMetric),
     [names.data, experiment.searcherMetric],
   );
-  const { data } = useQuery({
+  const { data, error, refetch } = useQuery({
     ...summariesQuery(experiment.id, [trialId], metrics),
     enabled: names.data !== undefined,
   });
@@ -30,11 +31,13 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
   const rows = summary ? valuesOf(summary, metrics, experiment) : [];
   const hyperparameters = Object.entries(flatten(summary?.hparams ?? {}));
   const link = <Link to={`/experiments/${experiment.id}/trials/${trialId}`}>trial {trialId}</Link>;
+  const problem = names.error ?? error;
+  if (problem) return <Failure error={problem} retry={() => void (names.error ? names.refetch() : refetch())} />;
   return (
     <div className={styles.column}>
       <section className={layout.card} aria-label="Values">
         <h2>Values</h2>
-        {experiment.numTrials > 1 && <p className={typography.hint}>Of the best, {link}.</p>}
+        {experiment.numTrials > 1 && <p className={typography.hint}>Of {link}, the best.</p>}
         {rows.length === 0 ? (
           <p className={typography.hint}>{summary ? "No validation yet." : "loading…"}</p>
         ) : (
