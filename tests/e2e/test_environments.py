@@ -99,6 +99,7 @@ def test_a_requirement_that_cannot_be_installed_fails_the_trial_with_its_line(cl
     assert "\n9.0 " in "\n".join(mended.log)
 
 
+@pytest.mark.long  # two builds meet in tests/harness/environments/test_build.py
 def test_two_trials_that_need_the_same_environment_wait_for_one_build(cluster, index, tmp_path):
     index.gate.clear()
     experiments = [start(cluster, index, tmp_path / name, "parrot==1.0", text="both") for name in ("one", "two")]

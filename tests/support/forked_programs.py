@@ -25,6 +25,8 @@ from tests.support import warm_fork_server
 from tests.support.compiler import python_path
 
 MAX_MESSAGE = 1 << 17
+IMPORTED_LATER = ("determined_master.server.run",)
+"""Modules that the program of a package imports once it knows that it is to serve."""
 SPACE = " " * 2048
 """Room for the command line that ``ps`` shows of a program."""
 
@@ -124,6 +126,9 @@ def warm_torch() -> str:
 
 def main(package: str) -> None:
     program = importlib.import_module(f"{package}.__main__")
+    for module in IMPORTED_LATER:
+        if module.startswith(package):
+            importlib.import_module(module)
     requests = socket.socket(fileno=os.dup(0))
     ended, end = os.pipe2(os.O_NONBLOCK)
     signal.set_wakeup_fd(end)

@@ -116,6 +116,7 @@ def test_an_environment_is_built_on_the_login_node_on_demand(project: BatchProje
     assert project.slurm.command(*names).count("detent-env") == before
 
 
+@pytest.mark.long  # tests/harness/environments/test_build.py repeats a build that was killed
 def test_a_build_that_is_cancelled_counts_as_nothing_and_is_repeated(
     project: BatchProject, index: PackageIndex, building: subprocess.Popen[str]
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_build_that_is_cancelled_counts_as_nothing_and_is_repeated(
     assert str(project.root / ".virtual_envs") in project.output(again), project.output(again)
 
 
+@pytest.mark.long  # tests/harness/environments/test_build.py repeats a build that was killed
 def test_a_submission_that_is_killed_leaves_its_build_to_the_next_one(
     project: BatchProject, index: PackageIndex, building: subprocess.Popen[str]
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_submission_that_is_killed_leaves_its_build_to_the_next_one(
     wait_until(lambda: not builds(project), what="no build is left in the queue")
 
 
+@pytest.mark.long  # tests/harness/environments/test_build.py builds from a Pipfile
 def test_a_pipfile_wins_and_one_that_cannot_be_solved_shows_the_sentence_of_pipenv(
     project: BatchProject, index: PackageIndex
 ) -> None:

@@ -47,6 +47,7 @@ def test_a_run_continued_by_the_printed_command_ends_with_the_same_loss(plain_ru
     assert result(train(tmp_path / "continued", *words[2:])) == result(plain_run)
 
 
+@pytest.mark.long  # it runs the command that the test above runs
 def test_det_hydra_continue_ends_with_the_same_loss(plain_run: Path, tmp_path: Path) -> None:
     assert result(continued(plain_run, 30, tmp_path / "continued")) == result(plain_run)
 

@@ -40,7 +40,8 @@ def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, sam
 
 
 # tests/e2e/test_pause.py pauses a trial twice; each preemption here starts two ranks and their launchers anew.
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.long  # the test above pauses two ranks; a preemption is the same request
+@pytest.mark.parametrize("times", [1, 10])
 def test_two_ranks_preempted_by_better_jobs_end_with_the_same_bits(gang, same_as_bare, tmp_path, moments, times):
     """A job of better priority arrives at random batches. Each time the trial saves, ends, and gets its slots back."""
     slots, layer = gang.shape("2x1"), "torch_distributed"

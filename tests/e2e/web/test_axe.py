@@ -92,8 +92,8 @@ class Looks:
     def __init__(self, *, all_four: bool) -> None:
         self._all_four = all_four
         self._seen = 0
-        self.every = 1 if all_four else 2
-        """Of pages, tabs, dialogs and menus every second one is looked at by default; the long form looks at all."""
+        self.every = 1 if all_four else 4
+        """Of pages, tabs, dialogs and menus every fourth one is looked at by default; the long form looks at all."""
         self.found: list[str] = []
 
     def at(self, page: Page, place: str) -> None:

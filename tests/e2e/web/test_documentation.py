@@ -49,9 +49,9 @@ def found_by_axe(page: Page, looks: Sequence[tuple[dict[str, int], str]]) -> lis
     return described
 
 
-@pytest.mark.parametrize(("number", "path"), [page for page in enumerate(PAGES) if "python-api" not in page[1]])
+@pytest.mark.parametrize(("number", "path"), list(enumerate(PAGES))[::3])
 def test_axe_finds_nothing_on_a_page_of_the_documentation(visitor: Callable[..., Visit], number: int, path: str):
-    """Checks each page in one of the four combinations in turn."""
+    """Checks every third page in one of the four combinations."""
     assert found_by_axe(visitor().page(f"/docs/{path}"), [LOOKS[number % len(LOOKS)]]) == []
 
 

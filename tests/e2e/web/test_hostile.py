@@ -98,7 +98,7 @@ def watched(browser: Browser, cluster: LiveCluster, hostile: Hostile) -> Iterato
         yield Watch(created)
 
 
-@pytest.mark.parametrize("every", [pytest.param(3, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [pytest.param(6, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: Hostile, watched: Watch, every: int):
     page = watched.visit.page()
     whole, trial = f"/experiments/{hostile.experiment}", f"/trials/{hostile.trial}"

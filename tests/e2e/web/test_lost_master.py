@@ -64,7 +64,7 @@ def visible_texts(page: Page) -> "Counter[str]":
     return Counter(page.evaluate(VISIBLE_TEXTS))
 
 
-@pytest.mark.parametrize("every", [pytest.param(4, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [pytest.param(8, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_no_content_of_any_page_vanishes_while_the_master_is_down(
     cluster: LiveCluster, visitor: Come, search: Experiment, lasting: Experiment, every: int
 ):

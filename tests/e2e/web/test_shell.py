@@ -132,7 +132,7 @@ def test_a_pasted_text_arrives_whole_and_a_selected_one_is_copied(visitor: Visit
     assert page.evaluate("navigator.clipboard.readText()") == "50050"
 
 
-@pytest.mark.parametrize("has_screen_reader", [False, True])
+@pytest.mark.parametrize("has_screen_reader", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_axe_finds_nothing_in_a_shell(visitor: Visit, waiting: Experiment, has_screen_reader: bool):
     page = opened(visitor, waiting)
     page.get_by_role("checkbox", name="Screen reader").set_checked(has_screen_reader)
