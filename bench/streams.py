@@ -3,9 +3,9 @@
 import os
 import pty
 import statistics
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,12 @@ max_restarts: 0
 resources: {slots_per_trial: 0}
 """
 KEYS = 50
+_FETCHING = """
+import sys, urllib.request
+while True:
+    with urllib.request.urlopen(sys.argv[1], timeout=120) as answer:
+        while answer.read(1 << 20): pass
+"""
 ECHO_FACTOR, ECHO_SECONDS = 1.5, 0.005
 
 
@@ -72,14 +78,12 @@ def _beside(running: Running, trial: int, port: int, context: Path, rounds: int)
         paused()
 
         def beside() -> float:
-            over = threading.Event()
-            fetching = threading.Thread(target=lambda: [_fetch(f"{place}/1000") for _ in iter(over.is_set, True)])
-            fetching.start()
-            try:
-                return paused()
-            finally:
-                over.set()
-                fetching.join()
+            # In a process of its own: a thread of this one would delay the calls that are measured.
+            with subprocess.Popen([sys.executable, "-c", _FETCHING, f"{place}/1000"]) as fetching:
+                try:
+                    return paused()
+                finally:
+                    fetching.kill()
 
         ratios, note = paired(beside, paused, rounds)
         session.post(f"/api/v1/experiments/{experiment}/kill")

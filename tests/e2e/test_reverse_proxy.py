@@ -1,4 +1,5 @@
-"""The nginx configuration of docs/operations/tls.md serves the page, both clients, an agent and its task."""
+"""The documented nginx configurations: docs/operations/tls.md serves the page, both clients, an agent and its task;
+docs/how-to/pages-of-a-task.md serves the pages of tasks."""
 
 import json
 import os
@@ -13,10 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
-from tests.support.live_cluster import LiveCluster, Program, python
+from tests.e2e.pages.conftest import Serving
+from tests.e2e.streams.conftest import StreamCluster
+from tests.support.live_cluster import Program, python
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
+from tests.support.task_server import SERVER
 from tests.support.tls_server import Pair, written_pair
 from tests.support.waiting import wait_until
 
@@ -32,7 +37,7 @@ SCRIPT = MODELS["script"]
 
 @dataclass(frozen=True)
 class Proxied:
-    cluster: LiveCluster
+    cluster: StreamCluster
     url: str
     """Address of the master below the proxy's path."""
     pair: Pair
@@ -41,8 +46,12 @@ class Proxied:
 def documented() -> str:
     text = (ROOT / "docs" / "operations" / "tls.md").read_text()
     match = re.search(r"```nginx\n# detent.conf\n(.*?)```", text, re.DOTALL)
+    pages = (ROOT / "docs" / "how-to" / "pages-of-a-task.md").read_text()
+    of_pages = re.search(r"```text\n(server \{.*?)```", pages, re.DOTALL)
     assert match is not None
-    return match[1]
+    assert of_pages is not None
+    certificate = "    ssl_certificate /etc/nginx/lab.crt;\n    ssl_certificate_key /etc/nginx/lab.key;\n"
+    return match[1] + of_pages[1].replace("    listen 443 ssl;\n", f"    listen 443 ssl;\n{certificate}")
 
 
 def free_port() -> int:
@@ -56,13 +65,14 @@ def configured(folder: Path, pair: Pair, port: int, master: int) -> Path:
     changes = {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "server_name lab.example": "server_name localhost",
+        "server_name *.tasks.example.org": "server_name *.tasks.localhost",
         "/etc/nginx/lab.crt": str(pair.certificate),
         "/etc/nginx/lab.key": str(pair.key),
         "127.0.0.1:8080": f"127.0.0.1:{master}",
     }
     server = documented()
     for old, new in changes.items():
-        assert server.count(old) == 1, old
+        assert old in server, old
         server = server.replace(old, new)
     names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = "".join(f"{name}_temp_path {folder}/{name};\n" for name in names)
@@ -80,13 +90,15 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
         pytest.skip("this machine has no nginx, and only root can add it")
     folder = tmp_path_factory.mktemp("proxy")
     pair = written_pair(folder / "pair", "localhost")
-    cluster = LiveCluster(folder / "cluster")
+    port = free_port()
+    proxy_url = f"https://{{label}}.tasks.localhost:{port}"
+    (folder / "cluster").mkdir()
+    cluster = StreamCluster(folder / "cluster", proxy_domain="tasks.localhost", proxy_url=proxy_url)
     proxy: Program | None = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FILE_VARIABLE, str(pair.certificate))
         try:
             cluster.start_master()
-            port = free_port()
             argv = [NGINX, "-p", str(folder), "-c", str(configured(folder, pair, port, cluster.port))]
             proxy = Program(argv, folder / "nginx.log", dict(os.environ))
             url = f"https://localhost:{port}/detent"
@@ -155,3 +167,26 @@ def test_the_cookie_of_a_session_is_secure_behind_tls(proxied: Proxied) -> None:
         cookie = answer.headers["Set-Cookie"].lower()
     assert "; secure" in cookie
     assert "path=/detent" in cookie
+
+
+def test_a_page_of_a_task_is_entered_through_the_proxy_at_its_own_subdomain(proxied: Proxied, tmp_path: Path) -> None:
+    experiment = proxied.cluster.begin(tmp_path, SERVER)
+    url = httpx.URL(Serving(proxied.cluster, experiment).ticket(path="/headers"))
+    assert str(url).startswith("https://")
+    assert url.host.endswith(".tasks.localhost")
+    with httpx.Client(
+        base_url=f"https://127.0.0.1:{url.port}",
+        headers={"host": url.netloc.decode()},
+        verify=False,  # the name is looked up nowhere
+        trust_env=False,
+        timeout=60,
+    ) as visitor:
+        entered = visitor.get(url.raw_path.decode())
+        cookie = entered.headers["set-cookie"]
+        assert "secure" in cookie.lower()
+        answer = visitor.get("/headers", headers={"cookie": cookie.partition(";")[0]})
+        assert {name.lower(): value for name, value in answer.json()}["host"] == url.netloc.decode()
+        with httpx.Client(base_url=proxied.cluster.url, trust_env=False) as straight:
+            assert straight.get("/headers").status_code == 404
+    experiment.do("kill")
+    experiment.nothing_left()

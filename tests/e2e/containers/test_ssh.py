@@ -1,9 +1,10 @@
-"""OpenSSH into a trial in a container, whose image has no SSH server."""
+"""OpenSSH and pages of a trial in a container, whose image has no SSH server."""
 
 import re
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.e2e.containers.conftest import ContainerCluster
 from tests.support.free_ports import free_port
@@ -32,7 +33,9 @@ max_restarts: 0
 
 
 @pytest.mark.budget(60, "starts a container, and ssh several times")
-def test_ssh_enters_a_container_without_an_ssh_server_and_leaves_nothing(boxes: ContainerCluster, tmp_path: Path):
+def test_ssh_and_pages_reach_a_container_without_an_ssh_server_and_leave_nothing(
+    boxes: ContainerCluster, tmp_path: Path
+):
     (tmp_path / "run.py").write_text(SERVES)
     body = {"config": CONFIG, "configName": "serves.yaml", "activate": True}
     experiment = Experiment(boxes, int(submissions.create(boxes.session, body, pack(tmp_path))["experiment"]["id"]))
@@ -63,6 +66,10 @@ def test_ssh_enters_a_container_without_an_ssh_server_and_leaves_nothing(boxes: 
     wait_until(lambda: subprocess.run(["pgrep", "-f", "^sleep 4244"], check=False).returncode == 1, what="it ends")
     done = ssh.scp(f"{host}:page.txt", str(tmp_path / "page"))
     assert done.returncode == 0 or re.search(rb"the task has no sftp-server: install", done.stderr)
+
+    ticket = boxes.session.post(f"/detent/tasks/{experiment.task_id}/open", {"port": port, "path": "/page.txt"})
+    with httpx.Client(timeout=60, trust_env=False, follow_redirects=True) as visitor:
+        assert visitor.get(str(ticket["url"])).text == "from the container"
 
     experiment.do("kill")
     boxes.no_container_left()
