@@ -6,9 +6,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from tests.support.postgresql import VARIABLE
 
 SECONDS = 5.0
 SECONDS_OF_E2E = 30.0
+FACTOR_OF_POSTGRESQL = 2
+"""Every statement is a message to another process there."""
 _E2E = Path(__file__).parents[1] / "e2e"
 
 
@@ -33,8 +36,10 @@ def budget(item: pytest.Item) -> float:
     """Returns the seconds that a test may take on a quiet machine."""
     marker = item.get_closest_marker("budget")
     if marker is not None:
-        return float(marker.args[0])
-    return SECONDS_OF_E2E if item.path.is_relative_to(_E2E) else SECONDS
+        seconds = float(marker.args[0])
+    else:
+        seconds = SECONDS_OF_E2E if item.path.is_relative_to(_E2E) else SECONDS
+    return seconds * (FACTOR_OF_POSTGRESQL if VARIABLE in os.environ else 1)
 
 
 def busyness() -> float:

@@ -50,6 +50,10 @@ ONCE = Retry(attempts=1)
 FOR_EVER = Retry(attempts=None)
 
 
+_REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
+"""Methods whose requests may be carried out twice."""
+
+
 class Session:
     """Requests to one master, from any thread; each thread has a connection of its own.
 
@@ -157,7 +161,7 @@ class Session:
         carried out (no connection, or 503 with ``Retry-After``: the master's disk is full), and if it may be repeated
         (GET, PUT, DELETE) also after 502, 503 and 504.
         """
-        safe = retry is not None or method in ("GET", "HEAD", "PUT", "DELETE")
+        safe = retry is not None or method in _REPEATABLE
         delays = (retry or self._retry).delays()
         while True:
             try:
@@ -231,8 +235,11 @@ class Session:
             return self._exchange(connection, method, self.url(path, query), body, headers or {})
         except (OSError, http.client.HTTPException) as error:
             self._forget(connection)
-            # What the master has received of it, nobody knows; a connection that cannot be made is raised in _exchange.
-            raise self._unreachable(error, unsent=False) from None
+            unreachable = self._unreachable(error, unsent=False)
+            if method not in _REPEATABLE:
+                unreachable.message += "; the request may have been carried out: look before you repeat it"
+                unreachable.args = (unreachable.message,)
+            raise unreachable from None
 
     def _exchange(
         self, connection: http.client.HTTPConnection, method: str, url: str, body: object, headers: Mapping[str, str]
