@@ -5,6 +5,7 @@ reported as one of the task: the master learns from Slurm why the job has ended.
 """
 
 import asyncio
+import contextlib
 import os
 import stat
 import time
@@ -97,7 +98,8 @@ def prepare_folder(data: Path) -> None:
     Raises DeterminedError if it belongs to somebody else: it may lie in a folder where everybody can make it.
     """
     above = data.parent
-    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # of something else than a folder
+        above.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = above.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise DeterminedError(
@@ -105,7 +107,10 @@ def prepare_folder(data: Path) -> None:
         )
     for folder in above.iterdir():
         lock = folder / "agent.lock"
-        is_old = time.time() - folder.stat().st_mtime > STALE_SECONDS
+        try:
+            is_old = time.time() - folder.stat().st_mtime > STALE_SECONDS
+        except FileNotFoundError:  # another pilot has removed it
+            continue
         if folder != data and is_old and lock.exists() and pid_lock.holder(lock) is None:
             remove_tree(folder)
 

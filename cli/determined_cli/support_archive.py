@@ -8,19 +8,18 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from determined.config.masking import MASK
+from determined.config.masking import MASK, is_secret_name, without_url_passwords
 from determined.errors import ApiError
 from determined_cli.terminal.messages import say
 
 _SECRETS = (
-    (re.compile(r"(://[^/\s:@]*:)[^/\s@]+@"), rf"\g<1>{MASK}@"),
     (re.compile(r"(?i)\b(bearer\s+)[\w.~+/=-]{8,}"), rf"\g<1>{MASK}"),
     (
         re.compile(
             r"(?i)((?:password|passwd|secret|token|credential|(?:api|access|secret|private)[_-]?key)"
-            r"[\w-]*[\"']?\s*[=:]\s*[\"']?)[^\s\"',;}]+"
+            r"[\w-]*[\"']?\s*[=:]\s*)(?P<quote>[\"']?)(?:(?<=[\"'])(?:\\.|(?!(?P=quote)).)+|[^\s\"',;}]+)"
         ),
-        rf"\g<1>{MASK}",
+        rf"\g<1>\g<quote>{MASK}",
     ),
 )
 """Patterns of secrets in text. The master masks configurations itself; log lines are the user's own output."""
@@ -59,7 +58,10 @@ def without_secrets(text: str) -> str:
 
     >>> without_secrets("db postgres://ann:hunter2@host, api_key=abc")
     'db postgres://ann:********@host, api_key=********'
+    >>> without_secrets('{"password": "correct horse", "port": 1}')
+    '{"password": "********", "port": 1}'
     """
+    text = without_url_passwords(text)
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
@@ -68,7 +70,10 @@ def without_secrets(text: str) -> str:
 def _masked(value: object) -> object:
     """Returns a copy in which every text is without secrets."""
     if isinstance(value, dict):
-        return {key: _masked(each) for key, each in value.items()}
+        return {
+            key: MASK if each and isinstance(each, str) and is_secret_name(str(key)) else _masked(each)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
         return [_masked(each) for each in value]
     return without_secrets(value) if isinstance(value, str) else value

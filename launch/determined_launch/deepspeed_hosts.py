@@ -39,9 +39,8 @@ def part(given: Mapping[str, str], facts: RendezvousFacts) -> Part | None:
 
     Raises LaunchError if they contradict the allocation.
     """
-    if "hostfile" in given:
-        return _part_of_users_file(given["hostfile"], facts)
-    taking_part = _filtered(given, names(facts))
+    labels = _hosts_of_file(given["hostfile"], facts) if "hostfile" in given else names(facts)
+    taking_part = _filtered(given, labels)
     wanted = given.get("num_nodes", "")
     if wanted.isdigit() and int(wanted) > 0:
         if int(wanted) > facts.nodes:
@@ -53,15 +52,19 @@ def part(given: Mapping[str, str], facts: RendezvousFacts) -> Part | None:
     return Part(taking_part.index(facts.rank), "127.0.0.1" if facts.nodes == 1 else facts.addresses[first])
 
 
-def _part_of_users_file(path: str, facts: RendezvousFacts) -> Part:
+def _hosts_of_file(path: str, facts: RendezvousFacts) -> list[str]:
+    """Returns the hosts that a user's file names, one for each machine of the allocation."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise LaunchError(f"cannot read the hostfile {path}: {error.strerror}") from None
-    count = sum(1 for line in lines if line.strip() and not line.startswith("#"))
-    if count != facts.nodes:
-        raise LaunchError(f"the hostfile {path} names {count} hosts, but this allocation has {_machines(facts.nodes)}")
-    return Part(facts.rank, "127.0.0.1" if facts.nodes == 1 else facts.chief)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise LaunchError(f"cannot read the hostfile {path}: {reason}") from None
+    hosts = [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]
+    if len(hosts) != facts.nodes:
+        raise LaunchError(
+            f"the hostfile {path} names {len(hosts)} hosts, but this allocation has {_machines(facts.nodes)}"
+        )
+    return hosts
 
 
 def _filtered(given: Mapping[str, str], labels: Sequence[str]) -> list[int]:

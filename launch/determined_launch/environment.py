@@ -40,8 +40,8 @@ LATEST_OUTPUTS = "DETENT_LATEST_OUTPUTS"
 KEPT_OUTPUTS = "kept-outputs.json"
 """File in the run folder: the folders that the task has kept at its end, as a JSON list."""
 CHECKPOINTS_TO_REMOVE = "DETENT_CHECKPOINTS_TO_REMOVE"
-ENVIRONMENT_TO_BUILD = "DETENT_ENVIRONMENT_TO_BUILD"
 """JSON of ``storage`` and ``uuids``, for a task that removes checkpoints."""
+ENVIRONMENT_TO_BUILD = "DETENT_ENVIRONMENT_TO_BUILD"
 EXPERIMENT_CONFIG = "DET_EXPERIMENT_CONFIG"
 """Read it with :func:`value_of`: a long one is in a file."""
 HPARAMS = "DET_HPARAMS"
@@ -184,7 +184,7 @@ class RendezvousFacts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, object]) -> "RendezvousFacts":
-        """Parses the result of :meth:`to_json`. Raises KeyError or TypeError for anything else."""
+        """Parses the result of :meth:`to_json`. Raises KeyError, TypeError or ValueError for anything else."""
         addresses = value["container_addrs"]
         slots = value["container_slot_counts"]
         rank = value["container_rank"]
@@ -197,7 +197,7 @@ class RendezvousFacts:
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """Properties of a task, read once from the environment. An attribute is None if its variable is absent."""
+    """Properties of a task, read once from the environment. One whose variable is absent is empty or a default."""
 
     master: str
     cluster_id: str

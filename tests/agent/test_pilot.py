@@ -126,11 +126,15 @@ def test_the_folder_of_pilots_loses_what_killed_ones_left_and_is_refused_if_it_i
         (tmp_path / "pilots" / name).mkdir(parents=True)
         (tmp_path / "pilots" / name / "agent.lock").touch()
     (tmp_path / "pilots" / "other-program").mkdir()
+    (tmp_path / "pilots" / "gone").symlink_to("removed by another pilot")
     prepare_folder(tmp_path / "pilots" / "mine")
-    assert {each.name for each in (tmp_path / "pilots").iterdir()} == {"mine", "other-program"}
+    assert {each.name for each in (tmp_path / "pilots").iterdir()} == {"gone", "mine", "other-program"}
     (tmp_path / "link").symlink_to(tmp_path / "pilots")
     with pytest.raises(DeterminedError, match="belongs to another user of this node; set node_scratch"):
         prepare_folder(tmp_path / "link" / "mine")
+    (tmp_path / "file").touch()
+    with pytest.raises(DeterminedError, match="set node_scratch"):
+        prepare_folder(tmp_path / "file" / "mine")
 
 
 @asynccontextmanager

@@ -1,10 +1,14 @@
 """``det command``: the requests that it sends, and its output."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from determined.errors import ConfigError
+from determined_cli.command_noun.run import configuration
 
 from .conftest import Det, FakeMaster, Request, Stream, error
 
@@ -179,3 +183,13 @@ def test_a_command_is_named_by_the_beginning_of_its_id(det: Det, fake: FakeMaste
     assert "command 'ffff' not found" in absent.err
     fake.answers[f"GET {C}"]["commands"][1]["id"] = "3f2c0000-0000-4000-8000-000000000002"
     assert "2 commands begin with 3f2" in det("cmd", "kill", "3f2").err
+
+
+def test_a_date_in_a_file_is_a_text_as_in_experiments(tmp_path: Path) -> None:
+    file = tmp_path / "command.yaml"
+    file.write_text("description: 2024-01-01\n")
+    args = Namespace(config_file=str(file), config=[], volume=["/a:b"])
+    assert configuration(args)["description"] == "2024-01-01"
+    file.write_text("bind_mounts: 5\n")
+    with pytest.raises(ConfigError, match="bind_mounts is not a list"):
+        configuration(args)

@@ -3,7 +3,7 @@
 import tarfile
 from pathlib import Path
 
-from .conftest import Det, FakeMaster, Stream, error
+from .conftest import Det, FakeMaster, Stream
 
 LOG = {"timestamp": "2026-11-23T07:00:00Z", "level": "LOG_LEVEL_INFO", "message": "token=hunter2secret"}
 
@@ -12,9 +12,11 @@ def test_the_archive_of_diagnose_has_every_part_and_no_secret(fake: FakeMaster, 
     fake.answers.update(
         {
             "GET /api/v1/master": {"version": "0.38.1"},
-            "GET /health": error(503, 14, "the disk is full"),
+            "GET /health": (503, {"status": "full", "error": {"error": "the disk is full"}}),
             "GET /detent/storage": {"storages": []},
-            "GET /api/v1/master/config": {"config": {"password": "password=hunter2secret"}},
+            "GET /api/v1/master/config": {
+                "config": {"db": {"password": "hunter2secret", "WANDB_API_KEY": "hunter2secret"}}
+            },
             "GET /api/v1/agents": {"agents": [{"id": "one"}], "pagination": {"total": 1}},
             "GET /detent/cluster/overview": {"queue": []},
             "GET /detent/events": {"events": []},
@@ -25,7 +27,6 @@ def test_the_archive_of_diagnose_has_every_part_and_no_secret(fake: FakeMaster, 
     )
     outcome = det("master", "diagnose", "-o", str(tmp_path / "out"))
     assert outcome.code == 0
-    assert "health.json: the disk is full" in outcome.err
     with tarfile.open(outcome.out.strip()) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
     parts = {path.name: path.read_text() for path in (tmp_path / "unpacked").rglob("*") if path.is_file()}
@@ -33,7 +34,7 @@ def test_the_archive_of_diagnose_has_every_part_and_no_secret(fake: FakeMaster, 
         "agents.json",
         "config.json",
         "events.json",
-        "health.json.error",
+        "health.json",
         "master.log",
         "overview.json",
         "process.prom",
@@ -41,6 +42,7 @@ def test_the_archive_of_diagnose_has_every_part_and_no_secret(fake: FakeMaster, 
         "storage.json",
         "versions.json",
     ]
+    assert '"status": "full"' in parts["health.json"]
     assert parts["state.prom"] == "detent_agents 1\n"
     assert parts["master.log"].startswith("2026-11-23T07:00:00Z [INFO]: token=")
     assert "hunter2secret" not in "".join(parts.values())

@@ -2,12 +2,14 @@
 
 import io
 import json
+import math
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from determined_cli.output import render
+from determined_cli.output import render, row_selection
 
 from .conftest import Det, FakeMaster, Request
 
@@ -234,3 +236,11 @@ def test_only_failures_of_the_last_hour_are_printed_below_a_list(fake: FakeMaste
     fake.answers["GET /api/v1/experiments"] = {"experiments": rows, "pagination": {"total": 2}}
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
     assert det("e", "list").err == "experiment 2 failed: cause 2\n"
+
+
+@pytest.mark.parametrize(("order", "expected"), [("asc", [2, 0, 1]), ("desc", [0, 2, 1])])
+def test_nan_is_sorted_last(order: str, expected: list[int]) -> None:
+    rows: list[dict[str, Any]] = [{"id": number, "value": value} for number, value in enumerate((3.0, math.nan, 1.0))]
+    args = Namespace(columns=None, sort=f"value:{order}", filter=[], limit=None, offset=0)
+    _, found = row_selection.select(args, [("ID", "id"), ("Value", "value")], rows)
+    assert [row["id"] for row in found] == expected

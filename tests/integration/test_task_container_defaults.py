@@ -131,3 +131,13 @@ async def test_defaults_take_effect_and_those_of_the_pool_and_of_the_task_win(tm
         assert spec.user_environment == ["A=cluster", "B=cluster", "B=gpu"]
         master = (await cluster.get("/api/v1/master/config"))["config"]["task_container_defaults"]
         assert (master["startup_hook"], master["preemption_timeout"]) == ("echo cluster", 120)
+
+
+async def test_the_masters_configuration_is_shown_without_secrets(tmp_path: Path):
+    secret = {"registry_auth": {"username": "me", "password": "hunter2"}, "environment_variables": ["HF_TOKEN=hunter2"]}
+    pools = [{"pool_name": "default", "task_container_defaults": secret}]
+    async with open_cluster(tmp_path, task_container_defaults=secret, resource_pools=pools) as cluster:
+        config = (await cluster.get("/api/v1/master/config"))["config"]
+    assert "hunter2" not in str(config)
+    for part in (config, config["resource_pools"][0]):
+        assert part["task_container_defaults"]["registry_auth"] == {"username": "me", "password": "********"}

@@ -102,3 +102,13 @@ def test_an_accelerator_is_recognized_by_its_device_file(tmp_path):
     assert not deepspeed.has_accelerator(tmp_path)
     (tmp_path / "nvidia0").touch()
     assert deepspeed.has_accelerator(tmp_path)
+
+
+def test_filters_select_from_the_hosts_of_a_users_file(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("  # two machines\na slots=1\n  b slots=1\n")
+    parts = [deepspeed_hosts.part({"hostfile": str(path), **given}, TWO_MACHINES) for given in ({}, {"exclude": "b"})]
+    assert parts == [Part(1, "10.0.0.1"), None]
+    path.write_bytes(b"\xff slots=1")
+    with pytest.raises(LaunchError, match="it is not UTF-8"):
+        deepspeed_hosts.part({"hostfile": str(path)}, TWO_MACHINES)

@@ -109,6 +109,6 @@ class SlotWatch:
         if now - since < self._idle_seconds:
             return []
         # The limit, not the time that passed: a reason that changes with every look would be reported each time.
-        minutes = round(self._idle_seconds / 60)
-        unit = f"{minutes} minutes" if minutes > 1 else f"{self._idle_seconds:g} seconds"
+        minutes, rest = divmod(self._idle_seconds, 60)
+        unit = f"{minutes:g} minutes" if minutes > 1 and not rest else f"{self._idle_seconds:g} seconds"
         return [SlotStatus(id=slot.id, status="idle", reason=f"its task has not computed on it for {unit} or more")]

@@ -152,7 +152,7 @@ class EngineEvents:
                     self._wake(None)
                     async for line in answer.aiter_lines():
                         self._wake(_name_of(json.loads(line)))
-            except (httpx.HTTPError, OSError, ValueError) as problem:
+            except Exception as problem:  # also of an event of another shape: containers wait for this loop
                 logger.warning("the container engine's events ended; connecting again: %s", problem)
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LAST_WAIT)

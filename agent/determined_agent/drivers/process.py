@@ -184,12 +184,13 @@ def open_shim(folder: RunFolder) -> tuple[int, int] | None:
     """Returns pid and descriptor of the living shim."""
     try:
         noted = json.loads(read_regular(folder.pid, MAX_BYTES))
-        descriptor = os.pidfd_open(noted["pid"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pid, started = int(noted["pid"]), noted["started"]
+        descriptor = os.pidfd_open(pid)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    process = process_table.find(noted["pid"])
-    if process is not None and process.started == noted["started"] and not _has_ended(descriptor):
-        return noted["pid"], descriptor
+    process = process_table.find(pid)
+    if process is not None and process.started == started and not _has_ended(descriptor):
+        return pid, descriptor
     os.close(descriptor)
     return None
 

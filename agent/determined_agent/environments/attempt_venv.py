@@ -6,6 +6,7 @@ attempts on a base share the folder of its programs: some forty files would be m
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import threading
@@ -19,6 +20,8 @@ from determined_launch import environment as names
 FOLDER = "venv"
 """Folder of the environment in the task's run folder."""
 
+_OWN_PROGRAM = re.compile(r"(pip|python)[\d.]*")
+"""Programs that an attempt has of its own."""
 _PIP = b"""import importlib.util, sys
 if importlib.util.find_spec("pip") is None:
     sys.exit("pip: the environment that this task builds on has no pip; add it there: python -m ensurepip")
@@ -56,7 +59,7 @@ def keep_programs(data: Path, base: TaskBase) -> Path:
 
     They run under the Python of the attempt that calls them.
     """
-    scripts = {name: body for name, body in base.scripts.items() if not name.startswith(("python", "pip"))}
+    scripts = {name: body for name, body in base.scripts.items() if not _OWN_PROGRAM.fullmatch(name)}
     digest = hashlib.sha256()
     for name, body in sorted(scripts.items()):
         digest.update(f"{name}\0{len(body)}\0".encode() + body)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from determined.client import experiments, lifecycle, submissions
 from determined.client.session import Session
-from determined.errors import ConfigError, Conflict, DeterminedError
+from determined.errors import ConfigError, Conflict, DeterminedError, MasterUnreachable
 from determined_cli import connection, logs
 from determined_cli.output.states import display_state, without_prefix
 from determined_cli.terminal.messages import say
@@ -82,6 +82,8 @@ def show_logs(record: JobRecord, args: Namespace) -> int:
 def stop(record: JobRecord, args: Namespace) -> str:
     """Cancels the experiment and returns its id. Raises Conflict if it has ended."""
     found = state(record, args)
+    if found.state == status.UNKNOWN:
+        raise MasterUnreachable(f"the state of {record.name} is unknown: {found.detail}")
     if found.state in (status.COMPLETED, *status.RETRIED):
         raise Conflict(f"nothing of {record.name} waits or runs: {found.state}")
     lifecycle.steer(session_of(record, args), int(found.id), "cancel")
@@ -91,6 +93,8 @@ def stop(record: JobRecord, args: Namespace) -> str:
 def retry(record: JobRecord, args: Namespace) -> str:
     """Continues an experiment that has failed or was cancelled, and returns its id. Raises Conflict otherwise."""
     job_state = state(record, args)
+    if job_state.state == status.UNKNOWN:
+        raise MasterUnreachable(f"the state of {record.name} is unknown: {job_state.detail}")
     if job_state.state not in status.RETRIED:
         raise Conflict(f"nothing of {record.name} has failed: {job_state.state}")
     session = session_of(record, args)

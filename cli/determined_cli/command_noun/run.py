@@ -5,11 +5,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from determined import yaml_places
 from determined.client import commands, submissions
 from determined.client.session import Session
+from determined.config import yaml_source
 from determined.errors import BadRequest, ConfigError, NotImplementedYet
 from determined_cli import connection, logs
 from determined_cli.reconnect import Reconnector
@@ -72,15 +70,16 @@ def configuration(args: Namespace) -> dict[str, Any]:
         from determined.config.overrides import override
 
         text = override(text, args.config).text
-    try:
-        config = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError) as error:
-        place = yaml_places.error_position(error) or ()
-        raise ConfigError(f"{':'.join(map(str, (args.config_file, *place)))}: this is not YAML") from None
-    if not isinstance(config, dict):
-        raise ConfigError(f"{args.config_file}: the configuration is not a mapping")
+    source = yaml_source.read(text if text.strip() else "{}\n")
+    if source.problems:
+        problem = source.problems[0]
+        raise ConfigError(f"{args.config_file}:{problem.line}:{problem.column}: {problem.message}")
+    config = source.data
     if args.volume:
-        config["bind_mounts"] = [*(config.get("bind_mounts") or []), *map(_mount, args.volume)]
+        mounts = config.get("bind_mounts") or []
+        if not isinstance(mounts, list):
+            raise ConfigError(f"{args.config_file}: bind_mounts is not a list")
+        config["bind_mounts"] = [*mounts, *map(_mount, args.volume)]
     return config
 
 

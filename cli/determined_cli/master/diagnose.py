@@ -22,7 +22,7 @@ def diagnose(args: Namespace) -> None:
 def _parts(session: Session) -> dict[str, Callable[[], str]]:
     return {
         "versions.json": lambda: as_json({"client": __version__, "master": master.info(session)}),
-        "health.json": lambda: as_json(session.get("/health")),
+        "health.json": lambda: as_json(master.health(session)),
         "storage.json": lambda: as_json(session.get("/detent/storage")),
         "config.json": lambda: as_json(master.config(session)),
         "agents.json": lambda: as_json(list(items(session, "/api/v1/agents", "agents"))),

@@ -1,5 +1,6 @@
 """The list flags ``--columns``, ``--sort`` and ``--filter``: select the columns, the order and the rows of a list."""
 
+import math
 import operator
 import re
 from argparse import Namespace
@@ -41,9 +42,9 @@ def select(args: Namespace, columns: Sequence[Column], rows: Rows) -> tuple[list
     selected = [row for row in rows if all(matches(row) for matches in conditions)]
     sort = parse_sort(args.sort, columns)
     if sort is not None:
-        known = [row for row in selected if row.get(sort.key) not in (None, "")]
+        known = [row for row in selected if not _is_missing(row.get(sort.key))]
         known.sort(key=lambda row: _sortable(row[sort.key]), reverse=sort.is_descending)
-        selected = [*known, *(row for row in selected if row.get(sort.key) in (None, ""))]
+        selected = [*known, *(row for row in selected if _is_missing(row.get(sort.key)))]
     return chosen_columns(args, columns), selected
 
 
@@ -119,3 +120,8 @@ def _sortable(value: object) -> tuple[int, float, str]:
         return 0, float(text.removesuffix("%")), ""
     except ValueError:
         return 1, 0.0, text
+
+
+def _is_missing(value: object) -> bool:
+    """Returns True for what comes last in every order: nothing, and NaN, which compares with no number."""
+    return value in (None, "") or (isinstance(value, float) and math.isnan(value))

@@ -30,8 +30,7 @@ def rotate(log: Path, max_bytes: int = MAX_BYTES, kept: int = KEPT) -> bool:
                     os.replace(_older(log, number), _older(log, number + 1))
             _copy(descriptor, max(0, size - max_bytes), _older(log, 1))
         except OSError:
-            with contextlib.suppress(OSError):
-                _older(log, 1).unlink()
+            pass
         file.truncate(0)
     return True
 
@@ -46,6 +45,10 @@ def _copy(source: int, at: int, target: Path) -> None:
         target.unlink()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(target, flags, 0o600), "wb") as file:
-        while data := os.pread(source, _CHUNK, at):
-            file.write(data)
-            at += len(data)
+        try:
+            while data := os.pread(source, _CHUNK, at):
+                file.write(data)
+                at += len(data)
+        except OSError:
+            target.unlink()
+            raise

@@ -15,11 +15,25 @@ def info(session: Session) -> dict[str, Any]:
 def full_storages(session: Session) -> list[str]:
     """Returns the names of the storages that the master reports as full or failing; needs no login."""
     try:
-        answer = session.get("/health", retry=ONCE)
-    except ApiError as error:
-        answer = error.__dict__.get("answer") or {}
+        answer = health(session)
+    except ApiError:
+        return []
     found = answer.get("storage") or ()
     return [str(each.get("name")) for each in found if each.get("status") in ("full", "failing")]
+
+
+def health(session: Session) -> dict[str, Any]:
+    """Returns what the master says of its health, also when it is not healthy; needs no login.
+
+    Raises MasterUnreachable if it says nothing.
+    """
+    try:
+        return dict(session.get("/health", retry=ONCE))
+    except ApiError as error:
+        answer = error.__dict__.get("answer")
+        if not isinstance(answer, dict) or not answer:
+            raise
+        return answer
 
 
 def config(session: Session) -> dict[str, Any]:

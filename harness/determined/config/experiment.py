@@ -13,7 +13,7 @@ from determined.config.outputs import Outputs
 from determined.config.pause import Pause
 from determined.config.resources import Resources
 from determined.config.searcher import AnySearcher
-from determined.config.storage import AbsolutePath, AnyStorage
+from determined.config.storage import AbsolutePath, AnyStorage, Propagation
 
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
@@ -66,7 +66,7 @@ class BindMount(Model):
     host_path: AbsolutePath
     container_path: Annotated[str, Field(min_length=1)]
     read_only: bool = False
-    propagation: str = "rprivate"
+    propagation: Propagation = "rprivate"
 
 
 class Reproducibility(Model):

@@ -30,8 +30,8 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _NOT_SECRET = frozenset({"PWD", "OLDPWD"})
-_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
-_URL_PASSWORD_OF = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s?#]+@")
+_URL_PASSWORD_OF = re.compile(r"://[^/\s:@]*:([^/\s?#]+)@")
 MIN_SECRET_LENGTH = 4
 _HINT = re.compile(
     r"secrets|access_key|secret_key|connection_string|credential|registry_auth|environment_variables|pod_spec|://\S*@|\\"
@@ -93,6 +93,8 @@ def without_url_passwords(text: str) -> str:
 
     >>> without_url_passwords("https://ann:secret@example.org/a")
     'https://ann:********@example.org/a'
+    >>> without_url_passwords("https://ann:p@ss@example.org/a@b")
+    'https://ann:********@example.org/a@b'
     """
     return _URL_PASSWORD.sub(rf"\g<1>{MASK}@", text)
 

@@ -7,6 +7,9 @@ from pydantic import AfterValidator, Field
 
 from determined.config.model import Count, Model, wrong
 
+Propagation = Literal["private", "rprivate", "shared", "rshared", "slave", "rslave"]
+"""How mounts below a mounted folder reach its other side, in Docker's words."""
+
 
 def _absolute(value: str) -> str:
     if not value.startswith("/"):
@@ -39,7 +42,7 @@ class SharedFs(Storage):
     type: Literal["shared_fs"] = "shared_fs"
     host_path: AbsolutePath
     storage_path: Prefix | None = None
-    propagation: str = "rprivate"
+    propagation: Propagation = "rprivate"
     checkpoint_path: str | None = None
     tensorboard_path: str | None = None
     container_path: str | None = None

@@ -130,7 +130,7 @@ class Experiment(CheckpointOwner):
                     raise ExperimentPaused(f"experiment {self.id} is paused; activate it before waiting for its end")
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"experiment {self.id} did not end within {timeout} s; it is {self.state.name}")
-            time.sleep(interval)
+            time.sleep(interval if deadline is None else max(0.0, min(interval, deadline - time.monotonic())))
 
     def await_first_trial(self, interval: float = 0.1) -> Trial:
         """Waits until the experiment has a trial, and returns the first.

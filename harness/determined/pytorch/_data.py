@@ -82,7 +82,7 @@ class DataLoader:
             raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
         if sampler is not None and shuffle:
             raise ValueError("sampler excludes shuffle")
-        if batch_sampler is None and not batch_size:
+        if batch_sampler is None and (batch_size is None or batch_size < 1):
             raise ValueError("batch_size must be at least 1")
         self.dataset = dataset
         self.batch_size = batch_size

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from determined.config.validation_words import in_words
@@ -67,6 +68,8 @@ def translate(error: Exception) -> ApiError:
         return kind("no such path" if kind is NotFound else str(error.detail))
     if is_out_of_space(error):
         return StorageUnavailable()
+    if isinstance(error, ClientDisconnect):  # a task that was killed in the middle; nobody reads the answer
+        return BadRequest("the client has gone")
     return unexpected(error)
 
 

@@ -5,6 +5,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from determined.config import check
+from determined.config.masking import masked
 
 WITHOUT_EFFECT = frozenset({"network_mode", "cpu_pod_spec", "gpu_pod_spec", "kubernetes", "checkpoint_gc_pod_spec"})
 """Fields of Determined that have no effect here."""
@@ -16,6 +17,7 @@ _OF_ENVIRONMENT = (
     "add_capabilities",
     "drop_capabilities",
 )
+_WITH_SECRETS = ("registry_auth", "environment_variables")
 _PLAIN = ("bind_mounts", "log_policies", "preemption_timeout", "slurm", "pbs", "work_dir")
 _PROBE = "entrypoint: x\nsearcher: {name: single, metric: x}\n"
 
@@ -56,6 +58,12 @@ class TaskContainerDefaults(BaseModel):
         if wrong:
             raise ValueError("; ".join(each.message for each in wrong))
         return self
+
+    def masked(self) -> dict[str, Any]:
+        """Returns what was set, with every secret replaced by ``********``."""
+        values: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=True)
+        secret = {name: values[name] for name in _WITH_SECRETS if name in values}
+        return {**values, **masked({"environment": secret})["environment"]}
 
     def layer(self) -> dict[str, Any]:
         """Returns the layer of configuration below those of experiments and commands."""

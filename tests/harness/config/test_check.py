@@ -163,3 +163,10 @@ def test_the_check_stops_after_the_maximum_of_errors() -> None:
     diagnostics = check("".join(f"unknown{number}: 1\n" for number in range(5000))).diagnostics
     assert len(diagnostics) == MAX_ERRORS + 1
     assert any("there may be more" in diagnostic.message for diagnostic in diagnostics)
+
+
+@pytest.mark.parametrize("section", ["bind_mounts: [{host_path: /a, container_path: b, propagation: foo}]"])
+def test_a_propagation_that_no_engine_knows_is_refused(section: str) -> None:
+    text = f"entrypoint: x\nsearcher: {{name: single, metric: m}}\n{section}\n"
+    checked = check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/x"}}])
+    assert [(each.line, each.severity) for each in checked.diagnostics] == [(3, "error")]

@@ -116,3 +116,11 @@ def test_an_image_without_a_runtime_is_refused(monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / "singularity").write_text("#!/bin/sh\n")
     (tmp_path / "singularity").chmod(0o755)
     assert container.runtime(may_be_loaded=False) == "singularity"
+
+
+def test_the_folder_of_a_job_that_has_submitted_this_one_is_not_used(tmp_path: Path) -> None:
+    lines = "\n".join(job_script._node_folder(SiteProfile(node_scratch=str(tmp_path))))  # noqa: SLF001
+    environ = {"SLURM_TMPDIR": "/tmp/of/111", "DETENT_OWN_TMPDIR": "1", "SLURM_JOB_ID": "222", "PATH": os.defpath}
+    argv = ["bash", "-c", f'{lines}\necho "$SLURM_TMPDIR"']
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path}/detent-{os.getuid()}/222\n"

@@ -3,6 +3,7 @@
 import ast
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -98,3 +99,19 @@ def test_every_program_is_copied_into_the_record(tmp_path: Path) -> None:
     job_record.write_programs(tmp_path / "record", "", "", {})
     copied = {path.name for path in (tmp_path / "record" / "task").glob("*.py")}
     assert copied == {path.name for path in TASK.glob("*.py")} - {"__init__.py", "build_environment.py"}
+
+
+@pytest.mark.parametrize("problem", [subprocess.TimeoutExpired("scontrol", 30), FileNotFoundError("scontrol")])
+def test_a_job_that_cannot_be_queued_again_keeps_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], problem: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    monkeypatch.setenv("DETENT_ENDS", str(tmp_path))
+    monkeypatch.setenv("SLURM_JOB_ID", "25")
+    monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
+    (tmp_path / "rank-0-0.json").write_text(json.dumps(end(0, 3, 1, "SIGUSR1")))
+    assert end_job.main(["3", "--requeue"]) == 3
+    assert "could not be queued again" in capsys.readouterr().out

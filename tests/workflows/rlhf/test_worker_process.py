@@ -173,3 +173,17 @@ def test_a_worker_leaves_the_first_signal_to_the_master_worker_and_ends_at_a_lat
     finally:
         process.kill()
         process.communicate()
+
+
+def test_the_ends_of_a_data_loaders_workers_are_no_signals_to_end() -> None:
+    """A data loader of torch installs a handler of SIGCHLD in Python."""
+    script = (
+        "import signal, subprocess\n"
+        "from determined_workflows.rlhf.task import process_setup\n"
+        "process_setup.REPEAT_SECONDS = 0\n"
+        "process_setup.leave_signals_to_the_master_worker()\n"
+        "signal.signal(signal.SIGCHLD, lambda *_: None)\n"
+        "for _ in range(5): subprocess.run(['true'])\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", script], env=env, check=False).returncode == 0

@@ -15,7 +15,7 @@ from determined import environments
 from determined.environments import BuildFailed, Inputs
 from determined.environments.inputs import PathRefused, files_of
 from determined.errors import ConfigError
-from determined_workflows.batch import disk_use, slurm_client
+from determined_workflows.batch import disk_use, slurm_client, status
 from determined_workflows.batch.job_script import setup_lines
 from determined_workflows.batch.sbatch_options import Option
 from determined_workflows.site_profile import SiteProfile
@@ -89,7 +89,8 @@ def _read_list(root: Path, name: str) -> Inputs:
 
 def is_own(link: Path) -> bool:
     """Returns True if the environment at ``virtual_env`` is the user's own, which is used as it is."""
-    is_ours = link.is_symlink() and (link.parent / FOLDER) in link.readlink().parents
+    # Of this project, or of one of which it is a copy.
+    is_ours = link.is_symlink() and link.readlink().parent.parent.name == FOLDER
     return link.exists() and not is_ours
 
 
@@ -161,7 +162,7 @@ def _is_alive(job: str) -> bool:
         states = {each.state for each in slurm_client.queue() if each.id == job}
     except slurm_client.NoAnswer:
         return True
-    return bool(states & {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"})
+    return bool(states & status.ALIVE)
 
 
 def _write_builder(builder: Path, build: Build, site: SiteProfile) -> None:

@@ -95,6 +95,8 @@ def assignments(values: Mapping[str, str]) -> list[str]:
 def _node_folder(site: SiteProfile) -> list[str]:
     base = shlex.quote(site.node_scratch or DEFAULT_NODE_SCRATCH)
     return [
+        "# That of a job which has submitted this one is not this one's.",
+        '[ -z "${DETENT_OWN_TMPDIR:-}" ] || unset SLURM_TMPDIR DETENT_OWN_TMPDIR',
         'if [ -z "${SLURM_TMPDIR:-}" ]; then',
         f"    # A folder on the disk of each node, removed with the job.\n"
         f'    export DETENT_OWN_TMPDIR=1 SLURM_TMPDIR={base}/detent-"${{UID}}/${{SLURM_JOB_ID}}"',

@@ -37,13 +37,17 @@ _EMPTY = Json(b"{}")
 NUL_SYMBOL = "\u2400"
 """Replaces a NUL, which PostgreSQL cannot store in a text."""
 MAX_REPORTS = 1000
+"""Reports in one request: all of them are one transaction."""
 MAX_METRICS, MAX_METRICS_TOGETHER = 10_000, 200_000
 """Metrics in one report, and in one request."""
 MAX_LINES = 10_000
 """Log lines in one request."""
-"""Reports in one request: all of them are one transaction."""
 
 _Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
+# As long as their columns.
+_Id = Annotated[str, msgspec.Meta(max_length=64)]
+_AllocationId = Annotated[str, msgspec.Meta(max_length=80)]
+_AgentId = Annotated[str, msgspec.Meta(max_length=255)]
 
 
 class _Inner(msgspec.Struct, rename=None):
@@ -80,20 +84,20 @@ class ReportsBody(msgspec.Struct):
 
 class _LogLine(msgspec.Struct):
     log: str
-    taskId: str | None = None
-    task_id: str | None = None
-    allocationId: str | None = None
-    allocation_id: str | None = None
-    agentId: str | None = None
-    agent_id: str | None = None
-    containerId: str | None = None
-    container_id: str | None = None
+    taskId: _Id | None = None
+    task_id: _Id | None = None
+    allocationId: _AllocationId | None = None
+    allocation_id: _AllocationId | None = None
+    agentId: _AgentId | None = None
+    agent_id: _AgentId | None = None
+    containerId: _Id | None = None
+    container_id: _Id | None = None
     rankId: _Int | None = None
     rank_id: _Int | None = None
     level: str | None = None
     timestamp: str | None = None
-    source: str | None = None
-    stdtype: str | None = None
+    source: Annotated[str, msgspec.Meta(max_length=16)] | None = None
+    stdtype: Annotated[str, msgspec.Meta(max_length=8)] | None = None
 
 
 class LogsBody(msgspec.Struct):

@@ -41,6 +41,9 @@ def group_of(group: str, metric_type: str) -> str:
     return found
 
 
+LONGEST_PERIOD = 24 * 3600
+
+
 def bounded(start: int, end: int, most: int) -> Question:
     """Returns the question for a range. 0 means no bound, as in the older API."""
     return Question(
@@ -66,7 +69,7 @@ async def parts(
             last = made
             if period <= 0 or database.notifications.closing or all(row.state.is_terminal for row in rows):
                 return
-            await listener.wait(period)
+            await listener.wait(min(period, LONGEST_PERIOD))
 
 
 async def metric_names(session: ReadSession, experiment_ids: Sequence[int]) -> MetricNamesPart:
@@ -131,7 +134,7 @@ class Samples:
         self._experiment_id = experiment_id
         self._name = name
         self._question = question
-        self._most = most
+        self._most = max(0, most)
         self._shown: list[int] = []
 
     async def part(self, session: ReadSession) -> SamplePart:

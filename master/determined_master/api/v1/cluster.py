@@ -116,9 +116,13 @@ async def get_config(_admin: Admin, settings: SettingsDep) -> ConfigAnswer:
                 "default_compute_resource_pool": settings.default_pool,
                 "default_aux_resource_pool": settings.pool_for("", 0),
             },
-            "resource_pools": [each.model_dump(mode="json", exclude_none=True) for each in settings.pools.values()],
+            "resource_pools": [
+                each.model_dump(mode="json", exclude_none=True)
+                | {"task_container_defaults": each.task_container_defaults.masked()}
+                for each in settings.pools.values()
+            ],
             "task_container_defaults": {
-                **settings.task_container_defaults.model_dump(mode="json", exclude_defaults=True),
+                **settings.task_container_defaults.masked(),
                 "startup_hook": settings.hook_in(""),
             },
             "feature_switches": [],

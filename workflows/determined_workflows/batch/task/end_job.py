@@ -45,8 +45,7 @@ def main(words: Sequence[str]) -> int:
     os.replace(os.path.join(folder, "job.json.new"), os.path.join(folder, "job.json"))
     if is_leaving and restarts < MAX_RESTARTS:
         print(f"det batch: the time limit is near; the job is queued again (restart {restarts + 1})", flush=True)
-        done = subprocess.run(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]], timeout=TIMEOUT_SECONDS, check=False)
-        if done.returncode == 0:
+        if _is_queued_again(os.environ["SLURM_JOB_ID"]):
             # Slurm ends this script now: it does not end by itself at the same moment, with a code of its own.
             time.sleep(REQUEUE_SECONDS)
     if failed:
@@ -57,6 +56,14 @@ def main(words: Sequence[str]) -> int:
     elif code:
         print(f"det batch: srun ended with exit code {code}", flush=True)
     return code
+
+
+def _is_queued_again(job: str) -> bool:
+    try:
+        return subprocess.run(["scontrol", "requeue", job], timeout=TIMEOUT_SECONDS, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        print(f"det batch: the job could not be queued again: {problem}", flush=True)
+        return False
 
 
 def _signals(ends: Sequence[dict[str, Any]]) -> list[str]:

@@ -51,7 +51,8 @@ def process_group(used: torch.device, environ: Mapping[str, str]) -> Iterator[tu
 
 
 def leave_signals_to_the_master_worker() -> None:
-    """Ignores the first Ctrl-C or SIGTERM off the cluster: the master worker stores the set and ends every worker.
+    """Ignores the first Ctrl-C or SIGTERM off the cluster: the master worker stores the checkpoints of all workers
+    and ends them.
 
     A later one ends this process, as it ends the master worker. A thread notices it, so that also a worker ends that
     hangs outside of Python.
@@ -68,6 +69,8 @@ def _end_at_a_later_signal(reader: int) -> None:
     first = None
     while True:
         number, now = os.read(reader, 1)[0], time.monotonic()
+        if number not in (signal.SIGINT, signal.SIGTERM):  # as SIGCHLD, of which a data loader with workers is told
+            continue
         first = now if first is None else first
         if now - first > REPEAT_SECONDS:
             os._exit(128 + number)

@@ -81,7 +81,7 @@ class MetricsFile:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         line = {"group": group, "step": step, "metrics": {name: _plain(value) for name, value in metrics.items()}}
         with self._file.open("a", encoding="utf-8") as opened:
-            opened.write(json.dumps(line) + "\n")
+            opened.write(json.dumps(line, default=_plain) + "\n")
 
 
 def _plain(value: Any) -> object:  # noqa: ANN401  # whatever a function logs
