@@ -1,6 +1,8 @@
 """Settings of the agent: flags, ``DET_AGENT_*`` variables, ``agent.yaml``, in that order; read once, then frozen."""
 
 import argparse
+import contextlib
+import logging
 import os
 import re
 import sys
@@ -179,7 +181,7 @@ class Settings(BaseModel):
 
     @property
     def is_master_local(self) -> bool:
-        """Returns True if only programs on this machine's own network reach the master."""
+        """Returns True if the address of the master is a loopback address reach the master."""
         host = urlsplit(self.master).hostname or ""
         return host == "localhost" or host == "::1" or host.startswith("127.")
 
@@ -248,13 +250,21 @@ class Settings(BaseModel):
             raise ValueError(f"at least {-(-kept // MAX_SEGMENTS)} for unsent_output_bytes of {kept}")
         return size
 
+    @field_validator("log_level")
+    @classmethod
+    def _is_level(cls, level: str) -> str:
+        if level.upper() not in logging.getLevelNamesMapping():
+            raise ValueError(f"{level} is none of debug, info, warning, error and critical")
+        return level
+
     @field_validator("master")
     @classmethod
     def _is_url(cls, master: str) -> str:
         url = urlsplit(master)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(f"{master} is not a URL of the form http://host:port")
-        return master.rstrip("/")
+        with contextlib.suppress(ValueError):  # of a port that is no number, or too large
+            if url.scheme in ("http", "https") and url.hostname and url.port != 0:
+                return master.rstrip("/")
+        raise ValueError(f"{master} is not a URL of the form http://host:port")
 
 
 def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:

@@ -21,6 +21,7 @@ def run(args: Namespace) -> None:
     """Explains why an experiment, a trial or a task waits; of what has ended it prints the cause."""
     from determined.client import jobs
     from determined_cli import connection
+    from determined_cli.failures import printable
     from determined_cli.output import render
 
     session = connection.connect(args.options)
@@ -29,7 +30,7 @@ def run(args: Namespace) -> None:
         render.show_object("json", found)
         return
     for line in lines(found):
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{printable(line)}\n")
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -67,11 +68,11 @@ def _changes(changes: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[s
         yield f"{start} priority {changes['priority']} (det job update)"
     if changes["maxSlots"]:
         yield f"{start} max_slots {changes['maxSlots']} (det experiment set max-slots)"
-    for pool in changes["pools"]:
+    for pool in changes["pools"][:MAX_SHOWN]:
         yield f"{start} pool {pool} (det job update --resource-pool {pool})"
-    for agent in changes["agents"]:
+    for agent in changes["agents"][:MAX_SHOWN]:
         yield f"{start} det agent enable {agent}"
-    for slot in changes["slotIds"]:
+    for slot in changes["slotIds"][:MAX_SHOWN]:
         yield f"{start} det slot enable {slot['agentId']} {slot['slotId']}"
     for job in changes["pausedJobs"][:MAX_SHOWN]:
         yield f"{start} pausing {job['name']}, once it has left"

@@ -259,7 +259,7 @@ class ExitReason(str, Enum):
     OUT_OF_RESTARTS = "out_of_restarts"
     RETRIES_CANCELED = "retries_canceled"  # a log policy matched a line of the attempt that failed
     INVALID_HP = "invalid_hp"
-    NO_CHECKPOINT = "no_checkpoint"  # its attempts ended with their agents, and saved nothing in their whole time
+    NO_CHECKPOINT = "no_checkpoint"  # its attempts ended with their agents, and had stored no checkpoint
     IMPOSSIBLE = "impossible"  # no agent of the pool can ever hold it
     SEARCHER_STOPPED = "searcher_stopped"
 

@@ -41,7 +41,7 @@ class TracebackReader:
                 self._is_inside, self._own, self._last = True, "", ""
             elif self._is_inside:
                 self._read(_GROUP_LINE.sub("", line, count=1))
-            elif self.error:
+            elif self.error and not line[:1].isspace():  # a long message, and a group of errors, are indented
                 self._after += 1
                 if self._after > MAX_LINES_AFTER:
                     self.error = self.place = ""
@@ -59,4 +59,7 @@ class TracebackReader:
 
 def _relative(path: str) -> str:
     """Returns a path below the working folder without it."""
-    return path.removeprefix(os.getcwd() + "/")
+    try:
+        return path.removeprefix(os.getcwd() + "/")
+    except FileNotFoundError:  # the program has removed it
+        return path

@@ -41,3 +41,11 @@ def test_relative_paths_become_absolute_and_invalid_paths_and_urls_are_named(
 def test_tasks_inherit_only_path_locale_and_proxy_variables() -> None:
     environ = {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p", "PYTHONPATH": "/x", "TOKEN": "s", "DET_MASTER": "m"}
     assert base_environment(environ) == {"PATH": "/bin", "LC_ALL": "C", "https_proxy": "p"}
+
+
+@pytest.mark.parametrize(
+    "flags", [["--log-level", "foo"], ["--master", "http://h:abc"], ["--master", "http://h:99999"]]
+)
+def test_an_unknown_log_level_and_an_address_without_a_valid_port_are_refused(flags: list[str]) -> None:
+    with pytest.raises(ConfigError, match=flags[1]):
+        read_settings(flags, {"HOME": "/h"})

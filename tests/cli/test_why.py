@@ -82,3 +82,14 @@ def test_why_of_a_running_task_explains_slow_starts(master: FakeMaster, capsys: 
     master.on("GET", "/tasks/b7/why", (200, {"waiting": 0, "first": None, "notes": [note]}))
     assert main(["why", "b7"]) == 0
     assert capsys.readouterr().out.splitlines() == ["task b7 does not wait for slots", f"slow starts: {note}"]
+
+
+def test_names_of_other_peoples_experiments_do_not_act_in_the_terminal(
+    master: FakeMaster, capsys: pytest.CaptureFixture[str]
+):
+    first = {**FIRST, "reason": "needs 4 slots \x1b]0;owned\x07"}
+    master.on("GET", "/tasks/b7/why", (200, {"waiting": 1, "first": first}))
+    assert main(["why", "b7"]) == 0
+    printed = capsys.readouterr().out
+    assert "owned" in printed
+    assert not {"\x1b", "\x07"} & set(printed)

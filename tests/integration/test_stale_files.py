@@ -59,3 +59,12 @@ async def test_a_context_that_is_asked_for_counts_as_new(tmp_path: Path):
         answer = await cluster.client.head(f"/detent/contexts/{path.name}")
         assert answer.status_code == 200
         assert time.time() - path.stat().st_mtime < 500
+
+
+async def test_a_context_that_is_asked_for_after_it_was_listed_stays(tmp_path: Path):
+    async with open_cluster(tmp_path) as cluster:
+        path = make(cluster, "5" * 64, 9 * HOUR)
+        (listed,) = cluster.master.blobs.all()
+        assert (await cluster.client.head(f"/detent/contexts/{path.name}")).status_code == 200
+        cluster.master.blobs.drop(listed)
+        assert path.exists()

@@ -62,3 +62,11 @@ def test_the_traceback_of_a_real_program_is_read(tmp_path, monkeypatch, text, er
     read_error, place = read(*lines)
     assert read_error == (error or "ExceptionGroup: two (1 sub-exception)")
     assert place.startswith("fails.py:")
+
+
+def test_an_error_with_a_long_message_is_kept() -> None:
+    reader = TracebackReader()
+    lines = [f"\tsize mismatch for layer{number}.weight" for number in range(30)]
+    reader.feed(["Traceback (most recent call last):", '  File "train.py", line 3, in <module>'])
+    reader.feed(["RuntimeError: Error(s) in loading state_dict for Net:", *lines])
+    assert (reader.error, reader.place) == ("RuntimeError: Error(s) in loading state_dict for Net:", "train.py:3")

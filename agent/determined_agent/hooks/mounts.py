@@ -40,7 +40,7 @@ class MountsHook:
             mount = await asyncio.to_thread(_mount, plan, wanted, can_mount=may_mount)
             if mount is not None:
                 plan.mounts.append(mount)
-        # No user namespace only for this: it breaks programs that check owners, such as ssh. Root needs none.
+        # No user namespace is made for this alone: it breaks programs that check owners, such as ssh. Root needs none.
         if identity is None and (plan.mounts or os.geteuid() == 0) and await self._may_mount():
             plan.mounts.extend(Mount(str(path), str(path), True) for path in plan.read_only if path.is_dir())
 

@@ -41,7 +41,7 @@ async def join(
             if receiving.done():
                 receiving.result()
             return None
-        # As long as the client takes output: only silence of what the program left is not waited for.
+        # Sends what is left, and gives up once what the program left behind has written nothing for a while.
         while not sending.done() and not stopped.done():
             before = output.sent
             await asyncio.wait({sending, stopped}, timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)

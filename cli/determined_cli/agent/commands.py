@@ -42,7 +42,7 @@ SLOT_COLUMNS = (
 
 
 def list_agents(args: Namespace) -> None:
-    """Lists agents; on a terminal, and if there is none, also prints the command that adds one."""
+    """Lists agents; on a terminal, or if there are no agents, also prints the command that adds one."""
     session = connection.connect(args.options)
     listed = agents.list_all(session)
     rows = [

@@ -11,7 +11,7 @@ from determined.client.session import Session
 from determined.errors import ApiError, DeterminedError, MasterUnreachable
 from determined_cli import logs
 from determined_cli.experiment.best_trial import say_best_trial
-from determined_cli.experiment.progress import TrialProgress
+from determined_cli.experiment.progress import Stretch, TrialProgress
 from determined_cli.experiment.wait import until_end
 from determined_cli.output.states import has_ended, without_prefix
 from determined_cli.reconnect import Reconnector
@@ -93,6 +93,7 @@ def _watch(reconnector: Reconnector, trial_id: int, line: "StatusLine") -> None:
 
 def _tick(session: Session, trial_id: int, line: "StatusLine", over: threading.Event) -> None:
     interval = TERMINAL_SECONDS if line.is_terminal else OTHER_SECONDS
+    stretch = Stretch()
     while not over.wait(interval):
         try:
             facts = lifecycle.progress(session, trial_id)
@@ -104,7 +105,8 @@ def _tick(session: Session, trial_id: int, line: "StatusLine", over: threading.E
         except DeterminedError:
             return
         if not over.is_set():
-            line.show(TrialProgress.from_wire(facts).render(time.time()))
+            progress = TrialProgress.from_wire(facts)
+            line.show(progress.render(stretch.pace(progress, time.monotonic())))
 
 
 class StatusLine:

@@ -1,8 +1,7 @@
 """Progress line: bar, rate, remaining time, best metric, or the reason for waiting."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from determined.client.numbers import from_wire
 
@@ -18,7 +17,6 @@ class TrialProgress:
     steps: int
     best: float | None
     metric: str
-    started: float | None
     waiting: str | None
 
     @classmethod
@@ -32,30 +30,60 @@ class TrialProgress:
             steps=int(facts.get("steps") or 0),
             best=float(best) if isinstance(best, (int, float)) else None,
             metric=str(facts.get("metricName") or "metric"),
-            started=_seconds(facts.get("startedAt")),
             waiting=facts.get("waiting") or None,
         )
 
-    def render(self, now: float) -> str:
-        """Returns one line.
+    def render(self, pace: "Pace | None" = None) -> str:
+        """Returns one line. ``pace``: how the trial has advanced.
 
-        >>> TrialProgress("RUNNING", 0.5, 100, 0.25, "loss", 0.0, None).render(50.0)
+        >>> TrialProgress("RUNNING", 0.5, 100, 0.25, "loss", None).render(Pace(2.0, 0.01))
         '[############------------]  50% 100 steps 2/s 0:50 to go loss 0.25'
         """
         if self.waiting:
             return f"waiting: {self.waiting}"
         done = int(self.share * WIDTH)
         parts = [f"[{'#' * done}{'-' * (WIDTH - done)}] {self.share * 100:3.0f}%", f"{self.steps} steps"]
-        elapsed = now - self.started if self.started is not None else 0.0
-        if elapsed > 0 and self.steps:
-            parts.append(_rate(self.steps / elapsed))
-        if elapsed > 0 and 0.0 < self.share < 1.0:
-            parts.append(f"{_clock(elapsed * (1 - self.share) / self.share)} to go")
+        if pace is not None and pace.steps_per_second > 0:
+            parts.append(_rate(pace.steps_per_second))
+        if pace is not None and pace.share_per_second > 0 and 0.0 < self.share < 1.0:
+            parts.append(f"{_clock((1 - self.share) / pace.share_per_second)} to go")
         if self.best is not None:
             parts.append(f"{self.metric} {self.best:.4g}")
         if self.state not in ("RUNNING", "ACTIVE"):
             parts.append(self.state.lower())
         return " ".join(parts)
+
+
+class Pace(NamedTuple):
+    """How fast a trial advances; waits and pauses do not count."""
+
+    steps_per_second: float
+    share_per_second: float
+
+
+class Stretch:
+    """Watches a trial from look to look, and tells its pace since it has begun to advance.
+
+    >>> stretch = Stretch()
+    >>> first, later = (TrialProgress("RUNNING", steps / 200, steps, None, "loss", None) for steps in (100, 120))
+    >>> stretch.pace(first, 0.0), stretch.pace(later, 10.0)
+    (None, Pace(steps_per_second=2.0, share_per_second=0.01))
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[TrialProgress, float] | None = None
+
+    def pace(self, progress: TrialProgress, now: float) -> Pace | None:
+        """Returns the pace; None until the trial has advanced. ``now``: seconds of any clock."""
+        is_running = not progress.waiting and progress.state in ("RUNNING", "ACTIVE")
+        if self._first is None or not is_running or progress.steps < self._first[0].steps:
+            self._first = (progress, now) if is_running else None
+            return None
+        first, since = self._first
+        if now <= since or progress.steps == first.steps:
+            return None
+        seconds = now - since
+        return Pace((progress.steps - first.steps) / seconds, round((progress.share - first.share) / seconds, 9))
 
 
 def _rate(rate: float) -> str:
@@ -70,12 +98,3 @@ def _clock(seconds: float) -> str:
     minutes, left = divmod(rest, 60)
     text = f"{hours}:{minutes:02}:{left:02}" if hours or days else f"{minutes}:{left:02}"
     return f"{days}d {text}" if days else text
-
-
-def _seconds(text: object) -> float | None:
-    if not isinstance(text, str):
-        return None
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None

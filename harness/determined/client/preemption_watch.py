@@ -52,6 +52,7 @@ class Watcher:
         """Stops the thread. Closing the session, which belongs to this watcher alone, ends the poll in progress."""
         self._closed.set()
         self._may_ask.set()
+        self._asked_once.set()  # for who waits for an answer that no longer comes
         self._session.close()
         self._thread.join(5.0)
 
@@ -66,6 +67,7 @@ class Watcher:
             except (Unauthenticated, Forbidden, NotFound, Conflict) as error:
                 if not self._closed.is_set():
                     self._on_gone(f"this attempt has ended: {error}")
+                self._asked_once.set()
                 return
             except MasterUnreachable:
                 self._asked_once.set()

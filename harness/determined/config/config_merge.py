@@ -21,6 +21,8 @@ def without_nulls(value: Any, *, top: bool = True) -> Any:  # noqa: ANN401  # a 
             for key, part in value.items()
             if part is not None
         }
+    if isinstance(value, list):
+        return [without_nulls(each, top=False) if isinstance(each, dict) else each for each in value]
     return value
 
 

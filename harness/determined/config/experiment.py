@@ -85,7 +85,7 @@ class Profiling(Model):
 
 
 class Optimizations(Model):
-    """Settings of the 2022 dialect for distributed training."""
+    """Settings of configurations for Determined of 2022 for distributed training."""
 
     aggregation_frequency: Annotated[int, Field(ge=1)] = 1
     average_aggregated_gradients: bool = True

@@ -1,4 +1,4 @@
-"""Leaves out of a configuration what Determined does not know, as far as it says nothing.
+"""Leaves out of a configuration what Determined does not know, as long as it holds its default.
 
 Determined 0.38 refuses a configuration with an unknown field, whatever its value. An experiment that uses none of our
 own features therefore answers with a configuration that can be submitted there.

@@ -12,7 +12,10 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True)
 class Region:
-    """A real folder of this machine and its path in the context. ``is_hidden_left_out`` unless it was asked for."""
+    """A real folder of this machine and its path in the context.
+
+    ``is_hidden_left_out``: hidden files below it are not sent; False for a folder that the user named.
+    """
 
     real: str
     path: str

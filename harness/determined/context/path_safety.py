@@ -6,7 +6,7 @@ from determined.errors import ContextError
 
 MAX_PATH = 4096
 MAX_MEMBERS = 100_000
-"""Files, folders and links of a context, with folders that only the paths of others name."""
+"""Files, folders and links of a context, including parent folders that have no entry of their own."""
 MAX_DEPTH = 64
 MAX_PATH_CHARACTERS = 32 << 20
 """Of all paths of a context together."""

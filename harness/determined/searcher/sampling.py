@@ -95,7 +95,7 @@ def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def grid_size(hparams: Mapping[str, Any]) -> int:
-    """Returns the number of points of :func:`grid` without generating them."""
+    """Returns the number of points of the grid without generating them."""
     return math.prod(_axis_size(hparam) for hparam in hparams.values())
 
 

@@ -25,7 +25,12 @@ class Listing(NamedTuple):
 def listing(folder: Path) -> Listing:
     """Lists everything below ``folder`` but our own list of hashes."""
     result = Listing({}, {})
-    for base, folders, files in os.walk(folder):
+
+    def leave_out(error: OSError) -> None:
+        shown = Path(str(error.filename)).relative_to(folder).as_posix()
+        result.left_out[shown] = f"unreadable ({error.strerror})"
+
+    for base, folders, files in os.walk(folder, onerror=leave_out):
         for name in folders:
             path = Path(base) / name
             shown = path.relative_to(folder).as_posix()
@@ -68,7 +73,7 @@ def warn_of_left_out(folder: Path) -> None:
 
 def remove_special(folder: Path) -> None:
     """Removes pipes, sockets and devices below ``folder``; links stay."""
-    for name in listing(folder).left_out:
+    for name, kind in listing(folder).left_out.items():
         path = folder / name
-        if not path.is_symlink():
-            path.unlink()
+        if kind in _KINDS.values() and not path.is_symlink():
+            path.unlink(missing_ok=True)

@@ -114,7 +114,7 @@ async def change(session: WriteSession, agent_id: str, **values: object) -> None
     note(session, "agents", [agent_id])
     notify(session, notifications.CLUSTER)
     if not values.keys().isdisjoint(("enabled", "draining", "lost")):
-        notify(session, notifications.ENVIRONMENTS)  # it may build no more
+        notify(session, notifications.ENVIRONMENTS)  # a disabled agent builds nothing more
 
 
 async def change_all(session: WriteSession, **values: object) -> None:

@@ -6,6 +6,7 @@ Pure. Source of the rule: the behaviour of Determined's checkpoint garbage colle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 
@@ -37,7 +38,8 @@ class Candidate:
 
 
 def superfluous(candidates: Sequence[Candidate], policy: Policy) -> list[str]:
-    """Returns the ids of the checkpoints that the policy does not keep, in the order given.
+    """Returns the ids of the checkpoints that the policy does not keep, in the order given: the oldest first. Of
+    several with the same steps the newest is preferred.
 
     A checkpoint is kept if it is among the newest of its trial, or if it has a metric and is among the best of its
     trial or of the experiment.
@@ -46,10 +48,11 @@ def superfluous(candidates: Sequence[Candidate], policy: Policy) -> list[str]:
     >>> superfluous([best, newest], Policy(0, 1, 0))
     ['b']
     """
+    place = {each.uuid: number for number, each in enumerate(candidates)}
     measured = [each for each in candidates if each.signed_metric is not None]
-    of_experiment = _ranks([measured], _by_metric)
-    of_trial = _ranks(_by_trial(measured), _by_metric)
-    by_age = _ranks(_by_trial(candidates), lambda each: (-each.steps, each.uuid))
+    of_experiment = _ranks([measured], partial(_by_metric, place))
+    of_trial = _ranks(_by_trial(measured), partial(_by_metric, place))
+    by_age = _ranks(_by_trial(candidates), lambda each: (-each.steps, -place[each.uuid]))
     return [
         each.uuid
         for each in candidates
@@ -61,9 +64,9 @@ def superfluous(candidates: Sequence[Candidate], policy: Policy) -> list[str]:
     ]
 
 
-def _by_metric(each: Candidate) -> tuple[float, int]:
+def _by_metric(place: Mapping[str, int], each: Candidate) -> tuple[float, int, int]:
     assert each.signed_metric is not None
-    return each.signed_metric, each.validation_id
+    return each.signed_metric, each.validation_id, -place[each.uuid]
 
 
 def _by_trial(candidates: Iterable[Candidate]) -> Iterable[list[Candidate]]:
@@ -73,6 +76,6 @@ def _by_trial(candidates: Iterable[Candidate]) -> Iterable[list[Candidate]]:
     return trials.values()
 
 
-def _ranks(groups: Iterable[list[Candidate]], key: Callable[[Candidate], tuple[float, Any]]) -> dict[str, int]:
+def _ranks(groups: Iterable[list[Candidate]], key: Callable[[Candidate], tuple[float, ...]]) -> dict[str, int]:
     """Returns the rank of each checkpoint in its group, from 1."""
     return {each.uuid: rank for group in groups for rank, each in enumerate(sorted(group, key=key), 1)}

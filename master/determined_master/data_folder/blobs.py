@@ -52,7 +52,10 @@ class Blobs:
 
     def touch(self, digest: str) -> None:
         """Renews the blob's age, since the next request may name it. Raises NotFound as ``path`` does."""
-        os.utime(self.path(digest))
+        try:
+            os.utime(self.path(digest))
+        except FileNotFoundError:  # removed at this moment
+            self.path(digest)
 
     def size(self, digest: str) -> int | None:
         try:
@@ -110,11 +113,13 @@ class Blobs:
                         blobs.append(UnusedEntry(entry.name, status.st_mtime, status.st_size))
         return blobs
 
-    def drop(self, name: str) -> None:
-        """Removes a blob or an aborted upload. Blocking."""
-        if not _INCOMING.fullmatch(name):
-            self._place(name)
-        (self.folder / name).unlink(missing_ok=True)
+    def drop(self, entry: UnusedEntry) -> None:
+        """Removes a blob or an aborted upload, unless it was renewed since it was listed. Blocking."""
+        if not _INCOMING.fullmatch(entry.name):
+            self._place(entry.name)
+        with contextlib.suppress(FileNotFoundError):
+            if (self.folder / entry.name).stat().st_mtime == entry.changed:
+                (self.folder / entry.name).unlink()
 
     def _place(self, digest: str) -> Path:
         if not _HASH.fullmatch(digest):

@@ -306,6 +306,6 @@ async def save_counts(session: ReadSession, project_id: int, changed: Mapping[in
 
 
 async def forget(session: WriteSession, experiment_id: int) -> None:
-    """Deletes everything but its values, which are counted."""
+    """Deletes everything but its values, which have to be taken out of the counts first."""
     await session.execute(delete(_S).where(_S.c.experiment_id == experiment_id))
     await session.execute(delete(ExperimentLabelRow).where(ExperimentLabelRow.experiment_id == experiment_id))

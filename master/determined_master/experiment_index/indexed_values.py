@@ -1,4 +1,5 @@
-"""Indexed values of an experiment: from which trials they are, what changes of them, and how their columns count."""
+"""Indexed values of an experiment: from which trials they are, what changes of them, and how many experiments of a
+project have each column."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -172,7 +172,7 @@ class Deletion:
             max_age=settings.stale_file_seconds,
             max_bytes=settings.stale_file_bytes,
         ):
-            await asyncio.to_thread(blobs.drop, entry.name)
+            await asyncio.to_thread(blobs.drop, entry)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from determined_master.resource_managers.managers import ResourceManagers
 logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 600.0
-"""It looks through the whole queue, so mostly where it is asked to."""
+"""A tick reads the whole queue, so it mostly runs when it is notified."""
 
 
 class JobFollowers:

@@ -175,7 +175,8 @@ class PoolState:
         return any(True for _ in self.over_limit())
 
     def over_limit(self) -> Iterator[RunningView]:
-        """Yields what has to leave so that no job holds more slots than its limit: the worst of each, first."""
+        """Yields what has to leave so that no job holds more slots than its limit: of each job first what comes last in
+        the queue's order."""
         for job_id, slots in self._limited_slots.items():
             views = self._limited[job_id]
             limit = self.max_slots.get(job_id, next(iter(views.values())).max_slots)

@@ -71,9 +71,9 @@ class _Listening:
 def bound_sockets(host: str, port: int) -> list[socket.socket]:
     """Returns sockets on the host's address, and on both loopback addresses if it includes one: a browser may try
     either, and whoever else listens there would get its tickets. Raises OSError if one of them is taken."""
-    hosts = _TOGETHER.get(host, (host,))
+    hosts: tuple[str, ...] = _TOGETHER.get(host, (host,))
     with contextlib.suppress(ValueError):
-        hosts = _LOOPBACK if ipaddress.ip_address(host).is_loopback else hosts
+        hosts = tuple(dict.fromkeys((*_LOOPBACK, host))) if ipaddress.ip_address(host).is_loopback else hosts
     bound: list[socket.socket] = []
     try:
         for each in hosts:

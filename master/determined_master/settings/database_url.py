@@ -26,7 +26,7 @@ def usable_url(url: str) -> str:
     """Returns the URL with its driver. Raises ValueError for a database that this installation cannot use."""
     try:
         driver = make_url(normalized(url)).drivername
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ValueError("this is no database URL, such as postgresql://user:password@host/database") from None
     if driver not in (POSTGRESQL, SQLITE):
         raise ValueError(f"databases of the kind {driver!r} are not supported; use postgresql:// or sqlite://")

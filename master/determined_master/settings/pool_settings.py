@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from determined.config.command import MAX_IDLE_SECONDS
 from determined.config.findings import nearest
@@ -104,15 +104,13 @@ class ProviderSettings(BaseModel):
 
     @field_validator("launch", "terminate", "notice_command")
     @classmethod
-    def _check_placeholders(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_placeholders(cls, words: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        # One command prints the notices of all agents of a pool.
+        known = ("pool",) if info.field_name == "notice_command" else PLACEHOLDERS
         for name in (name for word in words for name in _PLACEHOLDER.findall(word)):
-            if name not in PLACEHOLDERS:
-                near = nearest(name, PLACEHOLDERS)
-                hint = (
-                    f'did you mean "{{{near}}}"?'
-                    if near
-                    else "there are " + ", ".join(f"{{{p}}}" for p in PLACEHOLDERS)
-                )
+            if name not in known:
+                near = nearest(name, known)
+                hint = f'did you mean "{{{near}}}"?' if near else "there are " + ", ".join(f"{{{p}}}" for p in known)
                 raise ValueError(f'unknown placeholder "{{{name}}}"; {hint}')
         return words
 

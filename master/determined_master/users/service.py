@@ -44,6 +44,10 @@ class Users:
         if not user.active:
             raise Forbidden("user is not active")
         async with self._database.write() as session:
+            now = await repository.get(session, user.id)
+            # A change of the password meanwhile has ended the sessions that there were.
+            if now.password_hash != user.password_hash or not now.active:
+                raise Unauthenticated("wrong username or password")
             return await self._open_session(session, user), user
 
     async def make_link(self, username: str, actor: str) -> tuple[str, datetime]:

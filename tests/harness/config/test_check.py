@@ -170,3 +170,10 @@ def test_a_propagation_that_no_engine_knows_is_refused(section: str) -> None:
     text = f"entrypoint: x\nsearcher: {{name: single, metric: m}}\n{section}\n"
     checked = check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/x"}}])
     assert [(each.line, each.severity) for each in checked.diagnostics] == [(3, "error")]
+
+
+def test_nulls_in_the_items_of_a_list_mean_unset() -> None:
+    mount = "{host_path: /a, container_path: b, read_only: null}"
+    text = f"entrypoint: x\nsearcher: {{name: single, metric: m}}\nbind_mounts: [{mount}]\n"
+    checked = check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/x"}}])
+    assert checked.ok, checked.diagnostics

@@ -87,3 +87,9 @@ def test_retention_does_not_depend_on_the_order_of_the_checkpoints(candidates: l
 def test_retention_of_the_kept_checkpoints_deletes_none(candidates: list[Candidate], policy: Policy) -> None:
     remaining = [candidate for candidate in candidates if candidate.uuid in kept_uuids(candidates, policy)]
     assert superfluous(remaining, policy) == []
+
+
+def test_of_several_checkpoints_with_the_same_steps_the_newest_is_kept() -> None:
+    same = [Candidate("aaa", 1, 10, 0.5, 7), Candidate("bbb", 1, 10, 0.5, 7)]
+    for policy in (Policy(0, 0, 1), Policy(0, 1, 0), Policy(1, 0, 0)):
+        assert superfluous(same, policy) == ["aaa"]

@@ -64,3 +64,22 @@ def test_the_example_has_four_runs_and_a_broken_file_is_named_with_its_line(tmp_
     path.write_text("method: grid\nparameters: [\n")
     with pytest.raises(ConfigError, match=r"sweeper.yml:3:1: "):
         sweep.runs_of(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("wandb agent me/project/SWEEP_ID --count 5", "wandb agent me/project/zz99 --count 5"),
+        ("wandb agent --count 1 me/project/ab12; echo done", "wandb agent --count 1 me/project/zz99; echo done"),
+    ],
+)
+def test_the_sweep_is_replaced_wherever_the_options_of_the_agent_stand(command: str, expected: str) -> None:
+    assert sweep.replace_id(command, "zz99") == expected
+    assert sweep.current_id(expected) == "zz99"
+
+
+@pytest.mark.parametrize("content", ["a: \x01", "a: 2020-13-45", "[" * 3000])
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "sweeper.yml").write_text(content)
+    with pytest.raises(ConfigError, match=r"sweeper\.yml"):
+        sweep.read(tmp_path / "sweeper.yml")

@@ -166,3 +166,8 @@ def test_checkpoints_of_nested_job_folders_with_one_name_stay_apart(tmp_path):
 
 def test_a_secret_that_contains_another_is_masked_whole():
     assert secrets.without("a" * 20, {"a" * length for length in range(4, 21)}) == secrets.MASK
+
+
+def test_a_secret_inside_a_mapping_of_an_override_is_masked():
+    shown = secrets.without_in_override("+logger={api_key: 'a, b', more: {hf_token: x}, name: y}")
+    assert shown == "+logger={api_key: ********, more: {hf_token: ********}, name: y}"

@@ -37,7 +37,7 @@ interface WirePreview {
   }[];
 }
 
-/** Returns the policy of an experiment's configuration, with the cluster's default for a missing number. */
+/** Returns the policy of an experiment's configuration, with 0, 1 and 1 for missing numbers. */
 export function policyOf({ config }: Experiment): CheckpointPolicy {
   const storage = (config.checkpoint_storage ?? {}) as Record<string, unknown>;
   const number = (name: string, otherwise: number) => {

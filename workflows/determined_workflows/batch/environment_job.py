@@ -1,5 +1,6 @@
 """The virtual environment of a project: built by a job of its own, once per content of its list of packages."""
 
+import os
 import shlex
 import shutil
 import sys
@@ -152,7 +153,9 @@ def _wait(build: Build, job: str, log: Path) -> None:
             raise _failed(build, result.failure)
         if time.monotonic() - asked > QUEUE_SECONDS:
             asked = time.monotonic()
-            if not _is_alive(job) and environments.read_result(build.folder) is None:
+            is_alive = _is_alive(job)
+            os.listdir(build.folder)  # a shared disk may remember for a while that there was no result
+            if not is_alive and environments.read_result(build.folder) is None:
                 raise _failed(build, f"the job {job} ended without a result; its output: {_tail(log)}")
         time.sleep(POLL_SECONDS)
 
@@ -192,7 +195,9 @@ def _write_builder(builder: Path, build: Build, site: SiteProfile) -> None:
         lines += ["unset PYTHONPATH", f'exec "$python" {arguments}']
         (builder / "build.sh").write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"the environment cannot be built: {error.filename}: {error.strerror}") from None
+        raise ConfigError(
+            f"the environment cannot be built: {error.filename or ''} {error.strerror or error}"
+        ) from None
 
 
 def _linked(root: Path, folder: Path) -> Path:

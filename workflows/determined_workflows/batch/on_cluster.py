@@ -83,7 +83,9 @@ def prepare(
     workdir = submission.workdir_of(settings, project)
     if not workdir.resolve().is_relative_to(project.root):
         raise ConfigError(f"--workdir {settings.workdir}: --on det sends {project.root}, and that is outside of it")
-    line = command_line.plan_for_cluster(settings, asked.command, asked.sweep_id) if _is_of_file(search) else None
+    line = (
+        command_line.plan_for_cluster(settings, asked.command, asked.sweep_id) if _takes_command_file(search) else None
+    )
     own = search.command if search and search.command else None
     command = own or TrialCommand(line.text if line else "", "values" if search else "")
     script = core_api.script_of(f"{command.before} {command.behind}", workdir)
@@ -231,7 +233,7 @@ def _search(asked: Request, searcher: str | None) -> SweepSearch | None:
     return search
 
 
-def _is_of_file(search: SweepSearch | None) -> bool:
+def _takes_command_file(search: SweepSearch | None) -> bool:
     return search is None or search.command is None
 
 

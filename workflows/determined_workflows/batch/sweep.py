@@ -11,7 +11,8 @@ FILE_NAME = "sweeper.yml"
 PLACEHOLDER = "SWEEP_ID"
 MAX_BYTES = 1 << 20
 _AGENT = re.compile(r"\bwandb\s+agent\b")
-_LAST_PART = re.compile(r"(?P<before>\bwandb\s+agent\b.*?(?:\s|/))(?P<id>[^\s/]+)(?P<after>\s*)\Z", re.DOTALL)
+_WITH_VALUE = ("--count", "-p", "--project", "-e", "--entity")
+"""Options of the agent that are followed by their value."""
 _ID = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
@@ -22,21 +23,28 @@ def replace_id(command: str, sweep: str) -> str:
     >>> replace_id("wandb agent --count 1 me/project/SWEEP_ID", "ab12")
     'wandb agent --count 1 me/project/ab12'
     """
-    match = _LAST_PART.search(command)
-    if not match:
-        raise _no_agent()
-    if "/" in sweep:
-        start = command.rfind(" ", 0, match.end("before")) + 1
-        return f"{command[:start]}{sweep}"
-    return f"{match['before'] if not match.start() else command[: match.end('before')]}{sweep}"
+    start, end = _path_of(command)
+    kept = "" if "/" in sweep else command[start:end].rpartition("/")[0]
+    return f"{command[:start]}{kept}{'/' if kept else ''}{sweep}{command[end:]}"
 
 
 def current_id(command: str) -> str | None:
     """Returns the sweep that the command names, or None for the placeholder. Raises ConfigError without an agent."""
-    found = _LAST_PART.search(command)
-    if not found or not _AGENT.search(command):
-        raise _no_agent()
-    return None if found["id"] in (PLACEHOLDER, "agent") else found["id"]
+    start, end = _path_of(command)
+    found = command[start:end].rpartition("/")[2]
+    return None if found == PLACEHOLDER else found
+
+
+def _path_of(command: str) -> tuple[int, int]:
+    """Returns where the sweep's path begins and ends. Raises ConfigError without an agent that has one."""
+    agent = _AGENT.search(command)
+    begin = agent.end() if agent else len(command)
+    is_value = False
+    for word in re.finditer(r"[^\s;&|<>]+", command[begin:]):
+        if not is_value and not word[0].startswith("-"):
+            return begin + word.start(), begin + word.end()
+        is_value = not is_value and word[0] in _WITH_VALUE
+    raise _no_agent()
 
 
 def is_agent(command: str) -> bool:
@@ -77,6 +85,8 @@ def read(path: Path) -> dict[str, Any] | None:
     except yaml.MarkedYAMLError as error:
         place = yaml_places.error_position(error) or ()
         raise ConfigError(f"{':'.join(map(str, (path, *place)))}: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{path}:1:1: a sweep is a mapping with `method` and `parameters`")
     return content

@@ -1,6 +1,6 @@
 """What ``SITE.yaml`` gives to the launcher that submits to Slurm, as overrides of Hydra.
 
-The project wins: what its configuration or an override sets is left as it is. Defaults of the launcher are not.
+The project wins: what its configuration or an override sets is left as it is. Defaults of the launcher are replaced.
 """
 
 import shlex

@@ -12,7 +12,7 @@ from determined_workflows.runner.errors import ParamsFileError
 from determined_workflows.runner.yaml_documents import Document, Place
 
 Value = object
-"""A value of YAML. What a command uses is text, a number, true or false; any other only names the folder."""
+"""A value of YAML. What a command uses is text, a number, true or false; others appear only in the folder's name."""
 FIRST_KEYS = ("template", "default", "resource", "alias")
 CHOICE_KEYS = ("_title", "_cmd")
 RESERVED = ("_output", "_name", "_time")

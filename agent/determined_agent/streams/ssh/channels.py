@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 WINDOW_BYTES = 512 << 10
 """Of input of one channel that its program has not taken."""
 MAX_INBOX_BYTES = 64 << 10
+MAX_INBOX_RECORDS = 4096
+"""More than one window of input and a few signals make, of a client that sends each byte alone."""
 MAX_COMMAND_CHARACTERS = 64 << 10
 MAX_VARIABLES = 64
 MAX_ENVIRONMENT_CHARACTERS = 32 << 10
@@ -83,6 +85,13 @@ class _JoinedChannel:
         self._has_room.set()
 
     def _put(self, record: Record) -> None:
+        if len(self._inbox) >= MAX_INBOX_RECORDS:  # requests come also while reading is paused
+            if self._channel is not None:
+                self._channel.abort()
+            self.end()
+            return
+        if record.kind is Kind.RESIZE and self._inbox and self._inbox[-1].kind is Kind.RESIZE:
+            self._inbox.pop()  # only the newest size counts
         self._inbox.append(record)
         self._waiting_bytes += len(record.content)
         if self._waiting_bytes >= MAX_INBOX_BYTES and not self._is_paused and self._channel is not None:
@@ -236,7 +245,11 @@ def _finish(channel: "asyncssh.SSHServerChannel[bytes]", status: dict[str, Any])
         if "code" in status:
             channel.exit(int(status["code"]) & 0xFF)
         elif "signal" in status:
-            channel.exit_with_signal(signal.Signals(int(status["signal"])).name.removeprefix("SIG"))
+            number = int(status["signal"])
+            if number in set(signal.Signals):
+                channel.exit_with_signal(signal.Signals(number).name.removeprefix("SIG"))
+            else:
+                channel.exit(128 + number & 0xFF)
         else:
             channel.write_stderr(f"{status['error']}\n".encode())
             channel.exit(NOT_RUN)

@@ -293,3 +293,41 @@ async def test_keys_that_cannot_be_read_are_an_error_in_words():
     for access in (SshAccess(host_key="x", public_keys=[public]), SshAccess(host_key="x", public_keys=["x"])):
         with pytest.raises(NotEntered, match="the keys for SSH cannot be read"):
             await serve_ssh(Entry(), RunFolder(Path("c1")), access)
+
+
+class Channel:
+    """What a program's channel needs of asyncssh."""
+
+    is_aborted = False
+
+    def pause_reading(self) -> None: ...
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+async def nothing(_: Execution) -> Any:
+    raise NotImplementedError
+
+
+def program_channel() -> tuple[channels.ProgramChannel, Channel]:
+    program = channels.ProgramChannel(nothing, lambda _: None, lambda _: None)
+    channel = Channel()
+    program.connection_made(channel)  # type: ignore[arg-type]
+    return program, channel
+
+
+async def test_of_many_new_sizes_of_a_terminal_only_the_newest_waits():
+    program, channel = program_channel()
+    for rows in range(1, 10_000):
+        program.terminal_size_changed(80, rows, 0, 0)
+    record = await program._receive()  # noqa: SLF001
+    assert record.value == {"rows": 9999, "columns": 80}
+    assert not channel.is_aborted
+
+
+async def test_a_client_that_floods_a_stopped_program_with_signals_is_cut_off():
+    program, channel = program_channel()
+    for _ in range(channels.MAX_INBOX_RECORDS + 1):
+        program.signal_received("INT")
+    assert channel.is_aborted

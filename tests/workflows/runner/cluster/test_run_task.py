@@ -1,6 +1,9 @@
 """A trial of a grid: commands in order, a checkpoint after each, pause and resumption."""
 
 import json
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 from tests.support.waiting import wait_until
 
 from determined import core
+from determined_workflows.runner.task import run_task
 from determined_workflows.runner.task.run_task import TaskRun
 
 TIME = "20261125.101010"
@@ -78,3 +82,14 @@ def test_child_processes_that_a_command_leaves_are_ended(context: core.Context, 
     assert TaskRun(context, Path("output/task"), commands, TIME).run({}) == 0
     child = int((tmp_path / "child").read_text())
     wait_until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
+
+
+def test_a_process_that_has_left_the_group_does_not_hold_the_trial(
+    context: core.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_task, "DRAIN_SECONDS", 0.1)
+    commands = {"train": "setsid sleep 60 & echo $! > pid; echo hi"}
+    began = time.monotonic()
+    assert TaskRun(context, Path("output/task"), commands, TIME).run({}) == 0
+    assert time.monotonic() - began < 30
+    os.kill(int(Path("pid").read_text()), signal.SIGKILL)

@@ -27,6 +27,9 @@ describe("terminal colours", () => {
   it.each([
     ["\u001b]8;;javascript:alert(1)\u0007click\u001b]8;;\u0007", "click"],
     ["\u001b[2J\u001b[Hcleared", "cleared"],
+    ["\u001b[?25lbar\u001b[?25h", "bar"],
+    ["\u001b(Bplain\u001b[3~", "plain"],
+    ["\u001b[>4;1mkeys", "keys"],
     ["bell\u0007 null\u0000", "bell␇ null␀"],
     ["\u202egnp.exe", "\ufffdgnp.exe"],
     ["10 %\r50 %\r100 %\r\n", "100 %"],

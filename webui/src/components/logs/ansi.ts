@@ -6,7 +6,8 @@ export interface Span {
   looks: string[];
 }
 
-const ESCAPE = /\u001b(?:\[([0-9;:]*)([A-Za-z])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+const ESCAPE = /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]+[0-~]|[0-Z\\^_])/g;
+const CODES = /^[0-9;:]*$/;
 const COLORS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
 /**
@@ -23,7 +24,7 @@ export function spansOf(line: string): Span[] {
   for (const match of text.matchAll(ESCAPE)) {
     add(match.index);
     from = match.index + match[0].length;
-    if (match[2] === "m") look = applied(look, match[1] ?? "");
+    if (match[2] === "m" && CODES.test(match[1] ?? "")) look = applied(look, match[1] ?? "");
   }
   add(text.length);
   return spans;

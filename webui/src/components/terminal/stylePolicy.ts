@@ -3,7 +3,7 @@ import { styleNonce } from "@/browser/base";
 /**
  * Makes what a terminal creates follow the content security policy of the page. It creates styles, which get the nonce
  * of the page, and writes colours of texts into attributes, which are set as properties. The document is changed for
- * that, since xterm 6 takes it for some of both, whichever document it is given.
+ * that, because xterm 6 uses it for some of both, even if it is given another.
  */
 export function followStylePolicy(): void {
   document.createElement = create;

@@ -49,7 +49,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
       )}
       {others.length > 0 && (
         <>
-          <p>{others.length === 1 ? "This task is" : "These tasks are"} killed and start again on another agent:</p>
+          <p>{others.length === 1 ? "This task is" : "These tasks are"} killed, and not started again:</p>
           <ul className={experimentNamesStyles.names} aria-label="Other tasks">
             {others.map(({ taskId, name }) => (
               <li key={taskId}>{escapeControl(name)}</li>
@@ -57,7 +57,7 @@ export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
           </ul>
         </>
       )}
-      <p>Drain lets running trials finish and starts no new ones.</p>
+      <p>Drain lets what runs finish and starts nothing new.</p>
     </Confirmation>
   );
 }

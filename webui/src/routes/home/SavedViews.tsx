@@ -29,18 +29,18 @@ function Views() {
   const [params] = useSearchParams();
   const [name, setName] = useState("");
   const { data: views, error } = useQuery(savedViewsQuery);
-  const { mutate: save } = useApiMutation({
+  const { mutate: save, isPending } = useApiMutation({
     mutationFn: saveViews,
     onError: (error) => say({ text: `The views were not saved: ${messageOf(error)}`, kind: "failed" }),
     invalidates: [savedViewsQuery.queryKey],
   });
   const add = (event: FormEvent) => {
     event.preventDefault();
-    if (!name.trim() || !views) return;
+    if (!name.trim() || !views || isPending) return;
     save([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
     setName("");
   };
-  // A save replaces all of them, so it must wait until they are loaded.
+  // A save replaces all of them, so it must wait until they are loaded, and loaded again after another one.
   if (!views) return error ? <Failure error={error} /> : <Loading what="the views" />;
   return (
     <>
@@ -55,7 +55,8 @@ function Views() {
             </Button>
             <Button
               kind="quiet"
-              aria-label={`Delete view ${view.name}`}
+              aria-label={`Delete view ${escapeControl(view.name)}`}
+              disabled={isPending}
               onClick={() => save(views.filter((each) => each !== view))}
             >
               <Icon name="close" />

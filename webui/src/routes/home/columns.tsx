@@ -52,7 +52,7 @@ function Clickable({
     <button
       type="button"
       className={layout.sortButton}
-      title={`Show only ${column} = ${value}`}
+      title={`Show only ${escapeControl(`${column} = ${value}`)}`}
       onClick={() => add(column, value)}
     >
       {escapeControl(value)}
@@ -144,7 +144,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
             <button
               type="button"
               className={typography.tag}
-              title={`Show only label ${label}`}
+              title={`Show only label ${escapeControl(label)}`}
               onClick={() => add("label", label)}
             >
               {escapeControl(label)}
@@ -206,7 +206,7 @@ export function cellColumn(column: string): ColumnLook {
       return (
         <span
           className={typeof value === "number" ? typography.number : undefined}
-          title={value === null ? "" : String(value)}
+          title={value === null ? "" : escapeControl(String(value))}
         >
           {text}
         </span>

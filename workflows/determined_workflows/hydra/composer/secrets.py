@@ -13,6 +13,8 @@ _KEY = re.compile(
     r"(^|[_.-])(password|passwd|secrets?|credentials?|(api|access|private|secret)_?key|(access|api|auth|hf|hub)_?token)$",
     re.IGNORECASE,
 )
+_PAIR = re.compile(r"""([\w.-]+)(\s*:\s*)("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^,{}\[\]]+)""")
+"""A key of a mapping in an override, with its value."""
 _VARIABLE = re.compile(r"oc\.env:\s*\w*(KEY|TOKEN|SECRET|PASS|CREDENTIAL)", re.IGNORECASE)
 
 
@@ -49,6 +51,14 @@ def without_in_override(override: str) -> str:
 
     >>> without_in_override("+logger.api_key=abc")
     '+logger.api_key=********'
+    >>> without_in_override("+logger={api_key: abc, name: x}")
+    '+logger={api_key: ********, name: x}'
     """
-    key, equals, _ = override.partition("=")
-    return f"{key}{equals}{MASK}" if is_secret(key.lstrip("+~")) else override
+    key, equals, value = override.partition("=")
+    if is_secret(key.lstrip("+~")):
+        return f"{key}{equals}{MASK}"
+    return f"{key}{equals}{_PAIR.sub(_without_value, value)}"
+
+
+def _without_value(pair: re.Match[str]) -> str:
+    return f"{pair[1]}{pair[2]}{MASK}" if is_secret(pair[1]) else pair[0]

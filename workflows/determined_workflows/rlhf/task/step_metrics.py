@@ -15,7 +15,7 @@ def of_step(
 
     Names are ``FUNCTION/KEY`` for logged values, ``seconds/WORKER/CALL``, ``tokens_per_second/MODEL/CALL``,
     ``version/MODEL`` (train steps of the weights that the step used last), ``version_lag/MODEL`` (how many train steps
-    they were behind), ``seconds/step``, ``tokens_per_second`` and ``epoch``.
+    behind the newest they were), ``seconds/step``, ``tokens_per_second`` and ``epoch``.
 
     Args:
         logged: what the functions of the dataflow logged.

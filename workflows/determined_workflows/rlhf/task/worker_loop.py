@@ -20,7 +20,7 @@ Handler = Callable[[Request], Answer]
 
 
 class Stateful(Protocol):
-    """A worker that is stored and restored with the set."""
+    """A worker that is stored and restored with the checkpoint of all workers."""
 
     def initialize(self, request: Request) -> None:
         """Prepares the worker with what the master worker knows."""

@@ -81,7 +81,7 @@ def _to_run(tasks: Sequence[Task], options: Options) -> Sequence[Task]:
 
 def attach(session: Session, output: Path) -> int:
     """Follows the experiment of an output and fetches what has ended. Raises NotFoundError if there is none."""
-    record = of_output(output)
+    record = of_output(output, session)
     if record.is_over:
         print(f"Experiment {record.experiment} has ended, and its outputs were fetched.")
         return 0
@@ -91,11 +91,12 @@ def attach(session: Session, output: Path) -> int:
 
 def status(session: Session, output: Path) -> None:
     """Prints the states of the trials of an output. Raises NotFoundError if there is none."""
-    show_status(session, of_output(output))
+    show_status(session, of_output(output, session))
 
 
 def trial_of(session: Session, record: Record, task: str) -> int:
     """Returns the trial of a task, which may be named by its folder. Raises NotFoundError if it has not started."""
+    _check_master(record, session)
     name = Path(task).name
     for trial in Experiment(session, experiments.get(session, record.experiment)).list_trials():
         if trial.hparams.get("_name") == name:
@@ -113,17 +114,27 @@ def stop(session: Session, output: Path, *, is_killing: bool = False) -> None:
     With ``is_killing`` nothing is stored. ``logs --follow`` fetches what there is. Raises NotFoundError if there is no
     experiment.
     """
-    record = of_output(output)
+    record = of_output(output, session)
     lifecycle.steer(session, record.experiment, "kill" if is_killing else "cancel")
     print(f"Experiment {record.experiment} is ending; `det runner logs -f` fetches its outputs.")
 
 
-def of_output(output: Path) -> Record:
-    """Returns the record of an output. Raises NotFoundError if no experiment ran its grid."""
+def of_output(output: Path, session: Session | None = None) -> Record:
+    """Returns the record of an output. Raises NotFoundError if no experiment ran its grid, ConfigError if ``session``
+    is one of another master, where its number names another experiment."""
     record = records.read(output)
     if record is None:
         raise NotFoundError(f"no experiment runs the grid of {output}")
+    if session is not None:
+        _check_master(record, session)
     return record
+
+
+def _check_master(record: Record, session: Session) -> None:
+    if record.master != session.master:
+        raise ConfigError(
+            f"the grid runs on {record.master}, not on {session.master}: leave out -m, or name that master"
+        )
 
 
 def _follow(session: Session, record: Record, output: Path, lines: Console) -> int:

@@ -22,6 +22,8 @@ from determined import core
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
 METRIC = "finished_commands"
 PLAN, METADATA = "plan.json", "metadata.json"
+DRAIN_SECONDS = 2.0
+"""Time for the last output after the end of a command."""
 GRACE_SECONDS = 10.0
 POLL_SECONDS = 0.2
 
@@ -127,9 +129,10 @@ class RunningCommand:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        self._threads = [threading.Thread(target=self._copy), threading.Thread(target=self._wait)]
-        for thread in self._threads:
-            thread.start()
+        self._copying = threading.Thread(target=self._copy, daemon=True)
+        self._waiting = threading.Thread(target=self._wait)
+        self._copying.start()
+        self._waiting.start()
 
     def stop(self) -> None:
         """Asks the processes of the command to end, within a grace period."""
@@ -140,8 +143,9 @@ class RunningCommand:
         """Kills what is left of the process group and returns the exit code."""
         # The process is reaped after its group is gone: until then no other process can have its id.
         self._signal(signal.SIGKILL)
-        for thread in self._threads:
-            thread.join()
+        self._waiting.join()
+        # What has left the group may hold the output open.
+        self._copying.join(DRAIN_SECONDS)
         return self._process.wait()
 
     def _signal(self, number: int) -> None:
@@ -154,7 +158,8 @@ class RunningCommand:
 
     def _copy(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout as output:
+        # The log is closed while a process that has left the group still writes.
+        with self._process.stdout as output, suppress(ValueError):
             while chunk := os.read(output.fileno(), 1 << 16):
                 self._log.write(chunk)
                 self._log.flush()
