@@ -96,6 +96,7 @@ def test_sigterm_reaches_the_workers(tmp_path, layer):
 
 
 @pytest.mark.torch
+@pytest.mark.long  # test_a_layer_runs_without_a_cluster starts each layer, to its end
 @pytest.mark.parametrize("layer", [DEEPSPEED, HOROVOD], ids=["deepspeed", "horovod"])  # torch: with arguments, below
 def test_a_successful_launch_exits_with_zero_and_records_every_rank(tmp_path, layer):
     ended = start(tmp_path, layer, "print('done', rank)").wait()

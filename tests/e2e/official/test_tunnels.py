@@ -37,7 +37,8 @@ def test_publish_reaches_a_tcp_port_of_the_trial(official: OfficialCluster, tmp_
 
         def page() -> bytes | None:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{ours}/page.txt", timeout=60) as answer:
+                # The client never answers a connection that comes before the trial's port is open.
+                with urllib.request.urlopen(f"http://127.0.0.1:{ours}/page.txt", timeout=5) as answer:
                     return bytes(answer.read())
             except OSError:
                 return None

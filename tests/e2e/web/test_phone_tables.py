@@ -30,7 +30,7 @@ WIDER = """() => {
 
 
 def test_rows_of_tables_are_cards_that_fit_a_phone(cluster: LiveCluster, visitor: Callable[..., Visit]) -> None:
-    search = runs.grid(cluster, "a search whose name is rather long", rates=[0.05, 0.1], widths=[32, 64])
+    search = runs.grid(cluster, "a search whose name is rather long", rates=[0.05], widths=[32, 64])
     failed = runs.failing(cluster, "unreadable")
     failed.ended("ERROR")
     search.ended()
