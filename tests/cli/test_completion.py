@@ -129,3 +129,10 @@ def test_paths_are_completed_by_the_shell(complete: Complete, shell: str) -> Non
     Path("config.yaml").touch()
     # Bash itself completes paths if the function offers nothing.
     assert complete("e", "create", "conf") == ([] if shell == "bash" else ["config.yaml"])
+
+
+def test_a_name_that_a_shell_would_run_is_neither_run_nor_offered(complete: Complete, fake: FakeMaster) -> None:
+    names = ["$(touch ran)", "`touch ran`", "ann"]
+    fake.answers["GET /api/v1/users"] = {"users": [{"id": 1, "username": name} for name in names]}
+    assert complete("user", "activate", "") == ["ann"]
+    assert not Path("ran").exists()

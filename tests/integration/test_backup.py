@@ -109,7 +109,8 @@ async def test_restoring_a_damaged_archive_leaves_nothing(archive: Path, tmp_pat
     for name, content in (
         ("cut", whole[: len(whole) // 2]),
         ("other", b"no archive"),
-        ("changed", _with_another_context(archive)),
+        ("changed", _with(archive, b"a context", b"A context")),
+        ("manifest", _with(archive, b'{"format"', b'{{{"form"')),
     ):
         damaged = tmp_path / name
         damaged.write_bytes(content)
@@ -119,11 +120,25 @@ async def test_restoring_a_damaged_archive_leaves_nothing(archive: Path, tmp_pat
         assert not list(tmp_path.glob(".new*"))
 
 
-def _with_another_context(archive: Path) -> bytes:
-    """Returns the archive with one byte of a context changed."""
+def _with(archive: Path, old: bytes, new: bytes) -> bytes:
+    """Returns the archive with another content, equally long."""
     plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
-    assert plain.count(b"a context") == 1
-    return zstandard.ZstdCompressor().compress(plain.replace(b"a context", b"A context"))
+    assert plain.count(old) == 1
+    return zstandard.ZstdCompressor().compress(plain.replace(old, new))
+
+
+async def test_a_link_within_a_checkpoint_is_kept_and_one_that_leads_out_is_not(tmp_path: Path) -> None:
+    (tmp_path / "live").mkdir()
+    async with open_cluster(tmp_path / "live") as cluster:
+        await populate(cluster)
+        data = cluster.master.settings.data
+        (data / "checkpoints" / "u" / "last.bin").symlink_to("state.bin")
+        (data / "checkpoints" / "u" / "secret.bin").symlink_to(data / "secret")
+        target = tmp_path / "whole.tar.zst"
+        await asyncio.to_thread(backup.back_up, data, data / "master.sqlite", target, with_checkpoints=True)
+    names = members(target)
+    assert {"checkpoints/u/state.bin", "checkpoints/u/last.bin"} < set(names)
+    assert "checkpoints/u/secret.bin" not in names
 
 
 async def test_an_archive_of_a_newer_version_is_refused(

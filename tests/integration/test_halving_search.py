@@ -276,3 +276,19 @@ async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(
     await report(cluster, stopped, 2, {"loss": 0.5})
     decided = await decisions(cluster, 4)
     assert decided[3]["reason"].startswith("stopped at rung 1: 2nd of 2")
+
+
+async def test_the_method_of_a_search_that_has_ended_is_not_kept(cluster: Cluster):
+    await cluster.create(
+        "name: one\nentrypoint: x\nsearcher: {name: single, metric: loss}\nhyperparameters: {}\nmax_restarts: 0\n"
+    )
+    agent = await cluster.join()
+    (desired,) = await agent.wait_for_desired(1)
+    await agent.run(desired)
+    await agent.exit(desired)
+
+    async def has_ended() -> bool:
+        return (await cluster.get("/api/v1/experiments/1"))["experiment"]["state"] == "STATE_COMPLETED"
+
+    await eventually(has_ended)
+    assert not cluster.master.search.kept._methods  # noqa: SLF001

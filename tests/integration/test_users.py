@@ -213,3 +213,13 @@ async def test_reports_of_resource_usage_answer_501(cluster: Cluster, path: str)
             answer = await cluster.client.get(start + path)
             assert answer.status_code == 501
             assert "does not support" in answer.json()["error"]["error"]
+
+
+async def test_a_name_with_capitals_beyond_ascii_signs_in_and_is_taken_only_once(cluster: Cluster):
+    body = {"user": {"username": "Ärger", "active": True}, "password": PASSWORD}
+    assert (await cluster.post("/api/v1/users", body)).status_code == 200
+    for name in ("Ärger", "ärger", "ÄRGER"):
+        answer = await cluster.post("/api/v1/auth/login", {"username": name, "password": PASSWORD})
+        assert answer.status_code == 200, name
+    taken = {"user": {"username": "äRGER", "active": True}, "password": PASSWORD}
+    assert (await cluster.post("/api/v1/users", taken)).status_code == 409

@@ -6,6 +6,7 @@ arrives too late is there at the next attempt.
 
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,6 +25,8 @@ MAX_AGE_SECONDS = 600.0
 REQUEST_SECONDS = 2.0
 POLL_SECONDS = 0.002
 MAX_IDS = 50
+_PLAIN = re.compile(r"[A-Za-z0-9._@:+=-]+")
+"""A name that a shell takes as it is. Others name theirs, and a shell would run what they say."""
 MAX_EXPERIMENTS = 3
 """Experiments whose trials and checkpoints are offered."""
 
@@ -40,7 +43,8 @@ def run(words: list[str], options: connection.Options, environ: Mapping[str, str
             wait = float(environ.get("DET_COMPLETION_SECONDS") or DEFAULT_WAIT_SECONDS)
             _refresh(cache, KINDS[words[0]], url, token, wait)
         if _age(cache) < MAX_AGE_SECONDS:
-            sys.stdout.write(cache.read_text(encoding="utf-8"))
+            lines = cache.read_text(encoding="utf-8").splitlines()
+            sys.stdout.write("".join(f"{line}\n" for line in lines if _PLAIN.fullmatch(line)))
     except Exception:  # a message would damage the command line that the user types
         return 0
     return 0

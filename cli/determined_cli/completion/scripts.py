@@ -32,7 +32,7 @@ def _bash() -> str:
     return "\n".join(
         [
             "_det() {",
-            '  local cur="${COMP_WORDS[COMP_CWORD]}" noun="" verb="" inner="" i words="" flags="" kind=""',
+            '  local cur="${COMP_WORDS[COMP_CWORD]}" noun="" verb="" inner="" i word words="" flags="" kind=""',
             "  local options=()",
             "  for ((i = 1; i < COMP_CWORD; i++)); do",
             '    case "${COMP_WORDS[i]}" in',
@@ -57,7 +57,10 @@ def _bash() -> str:
             f"         {FILES}) return ;;",
             '         "") [ -n "$words" ] && [ -n "$verb" ] && words="$words --help"',
             '             [ -n "$words" ] || words="$flags" ;;',
-            '         *) words="$("${COMP_WORDS[0]}" "${options[@]}" __complete "$kind" 2>/dev/null)" ;;',
+            # Not by compgen, which would run what a name of somebody else says.
+            "         *) while IFS= read -r word; do",
+            '              [[ "$word" == "$cur"* ]] && COMPREPLY+=("$word")',
+            '            done < <("${COMP_WORDS[0]}" "${options[@]}" __complete "$kind" 2>/dev/null); return ;;',
             "       esac ;;",
             "  esac",
             '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',

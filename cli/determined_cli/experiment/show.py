@@ -86,8 +86,10 @@ def list_experiments(args: Namespace) -> None:
         experiments_found, total = search.search(session, question, offset=args.offset, limit=limit)
         part, is_part = f"{limit} of {total}", limit is not None and total > args.offset + limit
     else:
-        experiments_found = _newest(session, owner, offset=args.offset, limit=limit)
-        part, is_part = f"the newest {limit}", len(experiments_found) == limit
+        more = None if limit is None else limit + 1  # shows whether there are others
+        experiments_found = _newest(session, owner, offset=args.offset, limit=more)
+        part, is_part = f"the newest {limit}", len(experiments_found) == more
+        experiments_found = experiments_found[:limit]
     rows = [_row(each, args.format) for each in experiments_found]
     if is_part:
         say(f"showing {part}; omit --limit to show all")

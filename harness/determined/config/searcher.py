@@ -46,7 +46,7 @@ class Searcher(Model):
 
     metric: str = Field(min_length=1)
     smaller_is_better: bool = True
-    source_trial_id: Annotated[int, Field(ge=1)] | None = None
+    source_trial_id: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
     source_checkpoint_uuid: str | None = None
     max_length: SearchLength = None
 

@@ -7,6 +7,7 @@ checkpoints of the data folder. Its manifest comes last, so that a part of an ar
 import hashlib
 import io
 import json
+import logging
 import os
 import shutil
 import stat
@@ -30,6 +31,9 @@ DATABASE = "master.sqlite"
 SECRETS = (SECRET, AGENT_TOKEN, "operator-token", "password")
 CONTEXTS, CHECKPOINTS = "blobs", "checkpoints"
 _PIECE = 1 << 20
+_OF_A_MANIFEST = (ValueError, KeyError, TypeError, AttributeError)
+"""Errors of one that is damaged."""
+logger = logging.getLogger(__name__)
 
 
 class BackupFailed(Exception):
@@ -59,7 +63,6 @@ def back_up(data: Path, database: Path, target: Path, *, with_checkpoints: bool 
     """
     if target.exists():
         raise BackupFailed(f"{target} exists; name another file")
-    partial = target.with_name(f".{target.name}.partial")
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".det-backup-") as folder:
             copy = Path(folder) / DATABASE
@@ -67,17 +70,16 @@ def back_up(data: Path, database: Path, target: Path, *, with_checkpoints: bool 
             revision = sqlite_file.revision_of_file(copy)
             if revision is None:
                 raise BackupFailed(f"{database} has no tables; start the master once")
+            partial = Path(folder) / target.name
             with open(partial, "xb", opener=_private) as file:
                 summary = _write(file, copy, data, revision, with_checkpoints=with_checkpoints)
                 file.flush()
                 os.fsync(file.fileno())
-        partial.replace(target)
+            partial.replace(target)
     except sqlite_file.DatabaseUnusable as error:
         raise BackupFailed(str(error)) from error
     except OSError as error:
         raise BackupFailed(f"cannot write {target}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
     return summary
 
 
@@ -102,7 +104,7 @@ def restore(archive: Path, data: Path) -> Summary:
         if data.exists():
             data.rmdir()
         partial.replace(data)
-    except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, *_OF_A_MANIFEST) as error:
         raise BackupFailed(f"{archive} is damaged or is no backup: {error}") from error
     except OSError as error:
         raise BackupFailed(f"cannot restore {archive} to {data}: {error.strerror or error}") from error
@@ -114,7 +116,7 @@ def restore(archive: Path, data: Path) -> Summary:
 def _write(file: IO[bytes], database: Path, data: Path, revision: str, *, with_checkpoints: bool) -> Summary:
     hashes: dict[str, str] = {}
     total = 0
-    with zstandard.ZstdCompressor(level=3).stream_writer(file, closefd=False) as packed:
+    with zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(file, closefd=False) as packed:
         with tarfile.open(fileobj=packed, mode="w|") as archive:
             for name, path in ((DATABASE, database), *_files(data, with_checkpoints=with_checkpoints)):
                 found = _add(archive, name, path)
@@ -139,9 +141,17 @@ def _files(data: Path, *, with_checkpoints: bool) -> Iterator[tuple[str, Path]]:
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> tuple[str, int] | None:
-    """Adds a regular file and returns its hash and size; None for one that is gone meanwhile, or no regular file."""
+    """Adds a regular file and returns its hash and size; None for one that is gone meanwhile, or no regular file.
+
+    A link to a file of its folder is kept as that file, any other left out: who writes checkpoints could name others.
+    Raises BackupFailed if a file cannot be read.
+    """
+    real = path.resolve() if path.is_symlink() else path
+    if name not in SECRETS and not real.is_relative_to(path.parent.resolve()):
+        logger.warning("left out of the backup: %s is a link out of its folder", path)
+        return None
     try:
-        with open(path, "rb", opener=_no_link) as file:
+        with open(real, "rb", opener=_no_link) as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 return None
@@ -150,6 +160,8 @@ def _add(archive: tarfile.TarFile, name: str, path: Path) -> tuple[str, int] | N
             return hashing.sha.hexdigest(), state.st_size
     except (FileNotFoundError, IsADirectoryError):
         return None
+    except PermissionError as error:
+        raise BackupFailed(f"cannot read {path}: {error.strerror}") from error
 
 
 class _Hashing:

@@ -119,7 +119,7 @@ class Search:
                 notify(session, notifications.SEARCH)
             return
         decision = decide(kept.method, view)
-        async with self._database.write(is_synced=_is_last(at, decision)) as session:
+        async with self._database.write(is_synced=_is_last(at.state, decision)) as session:
             is_applied = await self._pass(session, experiment_id, at, kept, decision)
             if not is_applied:
                 row = await repository.get(session, experiment_id)
@@ -130,7 +130,7 @@ class Search:
             if not is_applied or decision.cursor < view.cursor or len(news) == EVENTS_A_STEP:
                 notify(session, notifications.SEARCH)
         # After the commit: a method that has processed events that were rolled back is not kept.
-        if is_applied and not at.state.is_stopping:
+        if is_applied and not _is_last(at.state, decision):
             self.kept.put(experiment_id, kept)
 
     async def follow(self, session: WriteSession, row: ExperimentRow) -> SearchStep | None:
@@ -154,7 +154,8 @@ class Search:
             logger.info("the search of experiment %d failed; trying again: %s", row.id, error)
             return None
         created = await self._apply(session, row, kept, decision)
-        after_commit(session, partial(self.kept.put, row.id, kept))
+        if not _is_last(row.state, decision):
+            after_commit(session, partial(self.kept.put, row.id, kept))
         if decision.cursor < view.cursor:
             return None
         return SearchStep(created, all(isinstance(action, Create | Keep) for action in decision.actions))
@@ -238,10 +239,10 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
-def _is_last(at: SearchPosition, decision: Decision) -> bool:
+def _is_last(state: ExperimentState, decision: Decision) -> bool:
     """Returns True for a decision that may end the experiment. Its commit waits for the disk; the others are made again
     from their events after a power failure."""
-    return at.state.is_stopping or any(isinstance(action, Shutdown) for action in decision.actions)
+    return state.is_stopping or any(isinstance(action, Shutdown) for action in decision.actions)
 
 
 def _is_stored(kept: KeptMethod, decision: Decision) -> bool:

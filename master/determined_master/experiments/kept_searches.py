@@ -38,9 +38,10 @@ class KeptSearches:
         return self._methods.pop(experiment_id, None)
 
     def put(self, experiment_id: int, kept: KeptMethod) -> None:
-        """Keeps a method whose last event is committed, unless there are many."""
-        if len(self._methods) < MAX_KEPT_METHODS:
-            self._methods[experiment_id] = kept
+        """Keeps a method whose last event is committed. Of many, the one that was kept longest is given up."""
+        self._methods[experiment_id] = kept
+        while len(self._methods) > MAX_KEPT_METHODS:
+            self._methods.pop(next(iter(self._methods)))
 
     def search_waits_for(self, experiment_id: int) -> bool:
         """Returns True if a search may decide on a validation that was just stored. Others process it a little later,

@@ -102,7 +102,7 @@ def main(argv: Sequence[str]) -> int:
         write_atomic(key, private.decode())
         write_atomic(certificate, made.decode())
         certificate.chmod(0o644)
-    except (OSError, ValueError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         print(f"det-master: cannot write the certificate: {error}", file=sys.stderr)
         return 1
     print(f"wrote {certificate} for {', '.join(names)}, and its key {key}")

@@ -18,6 +18,7 @@ from sqlalchemy.orm import defer
 from determined.errors import NotFound
 from determined.states import ExperimentState, TaskKind, TokenScope, TrialState
 from determined_master import notifications
+from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
 from determined_master.db.models.base import table_of
@@ -257,11 +258,17 @@ async def page(
 
 
 async def most_telling(session: ReadSession, experiment_id: int, most: int) -> Sequence[TrialRow]:
-    """Returns the live trials and the newest of the others, by id: a search may have very many."""
+    """Returns the trials that have slots, the other live ones and the newest of the rest, by id: a search may have very
+    many."""
+    has_slots = (
+        select(AllocationRow.id)
+        .where(AllocationRow.task_id == TrialRow.task_id, AllocationRow.state.in_(allocation_rows.PLACED))
+        .exists()
+    )
     query = (
         select(TrialRow)
         .where(TrialRow.experiment_id == experiment_id)
-        .order_by(TrialRow.state.in_(_LIVE).desc(), TrialRow.id.desc())
+        .order_by(has_slots.desc(), TrialRow.state.in_(_LIVE).desc(), TrialRow.id.desc())
         .limit(most)
     )
     return sorted((await session.scalars(query)).all(), key=lambda row: row.id)

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import delete, or_, select, update
 
 from determined.errors import NotFound
 from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, UserSettingRow, WorkspaceRow
 from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.db.statements.row_changes import insert_rows
+from determined_master.db.statements.text_search import equals_lowered
 
 
 async def get(session: ReadSession, user_id: int) -> UserRow:
@@ -23,14 +24,16 @@ async def get(session: ReadSession, user_id: int) -> UserRow:
 
 async def find_by_name(session: ReadSession, username: str) -> UserRow | None:
     """Finds a user, ignoring case. If earlier versions made names that differ only by case, the exact one wins."""
-    query = select(UserRow).where(func.lower(UserRow.username) == username.lower())
+    query = select(UserRow).where(equals_lowered(UserRow.username, username.lower()))
     return (await session.scalars(query.order_by((UserRow.username == username).desc(), UserRow.id))).first()
 
 
 async def find_namesake(session: ReadSession, display_name: str, but: int | None) -> UserRow | None:
     """Returns a user other than ``but`` who is known by this name: as display name or to sign in."""
     name = display_name.strip().lower()
-    query = select(UserRow).where(or_(func.lower(UserRow.display_name) == name, func.lower(UserRow.username) == name))
+    query = select(UserRow).where(
+        or_(equals_lowered(UserRow.display_name, name), equals_lowered(UserRow.username, name))
+    )
     if but is not None:
         query = query.where(UserRow.id != but)
     return (await session.scalars(query.order_by(UserRow.id))).first()

@@ -177,3 +177,9 @@ def test_nulls_in_the_items_of_a_list_mean_unset() -> None:
     text = f"entrypoint: x\nsearcher: {{name: single, metric: m}}\nbind_mounts: [{mount}]\n"
     checked = check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/x"}}])
     assert checked.ok, checked.diagnostics
+
+
+def test_a_trial_that_no_database_can_number_is_refused() -> None:
+    text = "entrypoint: x\nsearcher: {name: single, metric: m, source_trial_id: 99999999999999999999}\n"
+    checked = check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/x"}}])
+    assert [each.path for each in checked.diagnostics if each.severity == "error"] == ["searcher.source_trial_id"]

@@ -1,4 +1,4 @@
-"""Search for a text in a column, ignoring case, equal for all letters on SQLite and PostgreSQL."""
+"""Comparison of a column with a text, ignoring case, equal for all letters on SQLite and PostgreSQL."""
 
 from sqlalchemy import Boolean
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -7,6 +7,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 
 NAME = "contains_lowered"
+EQUALS = "equals_lowered"
 
 
 class contains_lowered(GenericFunction[bool]):
@@ -17,6 +18,19 @@ class contains_lowered(GenericFunction[bool]):
     inherit_cache = True
 
 
+class equals_lowered(GenericFunction[bool]):
+    """True if the column, in lower case, is the text, which is in lower case."""
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(equals_lowered, "postgresql")
+def _equals_on_postgresql(element: equals_lowered, compiler: SQLCompiler, **options: object) -> str:
+    column, text = (compiler.process(each, **options) for each in element.clauses)
+    return f"(lower({column}) = {text})"
+
+
 @compiles(contains_lowered, "postgresql")
 def _on_postgresql(element: contains_lowered, compiler: SQLCompiler, **options: object) -> str:
     column, text = (compiler.process(each, **options) for each in element.clauses)
@@ -24,5 +38,8 @@ def _on_postgresql(element: contains_lowered, compiler: SQLCompiler, **options: 
 
 
 def register(connection: DBAPIConnection) -> None:
-    """Adds the function to a connection of SQLite."""
+    """Adds the functions to a connection of SQLite."""
     connection.create_function(NAME, 2, lambda column, text: text in column.lower(), deterministic=True)
+    connection.create_function(
+        EQUALS, 2, lambda column, text: column is not None and text == column.lower(), deterministic=True
+    )

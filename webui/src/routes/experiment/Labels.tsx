@@ -14,13 +14,14 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
   const [typed, setTyped] = useState("");
   const add = (event: FormEvent) => {
     event.preventDefault();
+    if (edit.isPending) return;
     if (typed.trim()) edit.mutate({ labels: [...labels, typed.trim()] });
     setTyped("");
   };
   return (
     <span className={layout.row}>
       {labels.map((label) => (
-        <span key={label} className={typography.tag} title={label}>
+        <span key={label} className={typography.tag} title={escapeControl(label)}>
           {escapeControl(label)}
         </span>
       ))}
@@ -31,7 +32,8 @@ export function Labels({ id, labels }: { id: number; labels: readonly string[] }
               <span className={clsx(typography.tag, layout.grow)}>{escapeControl(label)}</span>
               <Button
                 kind="quiet"
-                aria-label={`Remove label ${label}`}
+                aria-label={`Remove label ${escapeControl(label)}`}
+                disabled={edit.isPending}
                 onClick={() => edit.mutate({ labels: labels.filter((each) => each !== label) })}
               >
                 <Icon name="close" />

@@ -147,8 +147,8 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
               </tbody>
             </table>
           </div>
-          {status.trials.length > 12 && (
-            <Link to={`/experiments/${experiment.id}/trials`}>All {status.trials.length} trials</Link>
+          {experiment.numTrials > 12 && (
+            <Link to={`/experiments/${experiment.id}/trials`}>All {experiment.numTrials} trials</Link>
           )}
         </section>
       </div>

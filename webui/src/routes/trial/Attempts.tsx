@@ -46,6 +46,15 @@ export default function Attempts({ trial }: TrialTabProps) {
   );
 }
 
+/** The badge of an attempt that has ended, by the reason; others are failures. */
+const ENDS: Readonly<Record<string, string>> = {
+  completed: "COMPLETED",
+  searcher_stopped: "COMPLETED",
+  preempted: "PAUSED",
+  killed: "CANCELED",
+  user_canceled: "CANCELED",
+};
+
 function One({ attempt, base }: { attempt: Attempt; base: string }) {
   const now = useNow();
   const start = attempt.startedAt ? Date.parse(attempt.startedAt) : null;
@@ -57,15 +66,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
       <div className={layout.row}>
         <h2>Attempt {attempt.runId}</h2>
         <StateBadge
-          state={
-            attempt.endedAt
-              ? attempt.reason === "errored" || attempt.reason === "out_of_restarts"
-                ? "ERROR"
-                : attempt.reason === "preempted"
-                  ? "PAUSED"
-                  : "COMPLETED"
-              : attempt.state
-          }
+          state={attempt.endedAt ? (ENDS[attempt.reason ?? ""] ?? "ERROR") : attempt.state}
         />
         {attempt.reason && attempt.reason !== "errored" && <span>{exitPhrase(attempt.reason)}</span>}
         {attempt.code !== null && attempt.code !== 0 && (
