@@ -65,9 +65,7 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
     <article className={layout.card}>
       <div className={layout.row}>
         <h2>Attempt {attempt.runId}</h2>
-        <StateBadge
-          state={attempt.endedAt ? (ENDS[attempt.reason ?? ""] ?? "ERROR") : attempt.state}
-        />
+        <StateBadge state={attempt.endedAt ? (ENDS[attempt.reason ?? ""] ?? "ERROR") : attempt.state} />
         {attempt.reason && attempt.reason !== "errored" && <span>{exitPhrase(attempt.reason)}</span>}
         {attempt.code !== null && attempt.code !== 0 && (
           <span className={typography.tag}>exit code {attempt.code}</span>

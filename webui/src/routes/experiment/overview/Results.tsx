@@ -32,7 +32,8 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
   const hyperparameters = Object.entries(flatten(summary?.hparams ?? {}));
   const link = <Link to={`/experiments/${experiment.id}/trials/${trialId}`}>trial {trialId}</Link>;
   const problem = names.error ?? error;
-  if (problem && !summary) return <Failure error={problem} retry={() => void (names.error ? names.refetch() : refetch())} />;
+  if (problem && !summary)
+    return <Failure error={problem} retry={() => void (names.error ? names.refetch() : refetch())} />;
   return (
     <div className={styles.column}>
       <section className={layout.card} aria-label="Values">
