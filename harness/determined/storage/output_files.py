@@ -17,7 +17,7 @@ from determined.storage.base import HASHES_FILE, METADATA_FILE, Storage
 from determined.storage.directory import MIN_FREE_BYTES, DirectoryStorage, copy
 
 MAX_FILES = 99_999
-"""Maximum of files, folders and links. The master takes one more name in a checkpoint, which is that of the metadata."""
+"""Maximum of files, folders and links. The master takes one more name, that of the metadata, in a checkpoint."""
 MAX_PATH_BYTES = 4096
 MAX_NAMED = 20
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}

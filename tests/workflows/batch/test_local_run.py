@@ -154,9 +154,7 @@ def started(project: Project, command: str, stderr: int = subprocess.DEVNULL) ->
     (project.files / "experiment_configurations.txt").write_text(command)
     argv = [sys.executable, "-m", "determined_cli", "batch", "submit", "--on", "local", "-y"]
     environ = {**os.environ, "SCRATCH": str(project.scratch)}
-    return subprocess.Popen(
-        argv, cwd=project.root, env=environ, stdout=subprocess.PIPE, stderr=stderr, text=True
-    )
+    return subprocess.Popen(argv, cwd=project.root, env=environ, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 IGNORING = pytest.param(

@@ -230,8 +230,8 @@ def test_a_sample_is_drawn_from_the_whole_of_a_grid_that_is_too_large_to_list(
     found = grid.tasks(wide, Path("output"), Selection(sample=20))
     assert len(found) == 20
     assert len({task.params["p0"] for task in found}) > 1
+    monkeypatch.setattr(grid, "MAX_TASKS", 100)
     with pytest.raises(ParamsFileError, match="more than 100 tasks"):
-        monkeypatch.setattr(grid, "MAX_TASKS", 100)
         grid.tasks(wide, Path("output"), Selection(sample=200))
 
 

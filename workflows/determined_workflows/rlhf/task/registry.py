@@ -11,7 +11,7 @@ Made = TypeVar("Made")
 
 
 class UnknownName(KeyError):
-    """A name that nothing was registered under. Its text is a sentence with the nearest name, or all names if none is near."""
+    """A name that nothing was registered under. Its text is a sentence with the nearest name, or else all names."""
 
     def __str__(self) -> str:
         return str(self.args[0])
