@@ -1,6 +1,7 @@
 """Project rules that no linter knows: where SQL, state changes, launchers and the service container are allowed; file
 length and names; places in YAML; private parts of libraries."""
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -19,6 +20,11 @@ SQL = re.compile(
 SQL_MODULE = re.compile(r"(repository|_queries|_sql|state_machine)\.py$|/determined_master/db/")
 UNTYPED_SESSION = re.compile(r"\bAsyncSession\b|\bsession: Any\b")
 """Says neither whether a function reads nor whether it writes."""
+WRITING = re.compile(
+    r"(^|\.)(insert_rows|insert_for_keys|update_rows|change_row|delete_rows)$"
+    r"|^(((sqlite|postgresql)\.)?insert|update|delete|session\.(add|add_all|delete))$"
+)
+"""Functions and methods that change rows."""
 SESSION_MODULES = ("determined_master/db/session.py", "determined_master/db/session_pool.py")
 CONTAINER = re.compile(r"\bdetermined_master\.wiring\b|\bdetermined_master import .*\bwiring\b|\bstate\.services\b")
 """The container of all services: endpoints name the services that they use by the types in ``api/dependencies.py``."""
@@ -52,6 +58,8 @@ def problems(path: Path) -> list[str]:
         )
     if "master" in path.parts and UNTYPED_SESSION.search(text) and not str(path).endswith(SESSION_MODULES):
         found.append(f"{path}: a function takes a ReadSession or a WriteSession")
+    if "master" in path.parts and "ReadSession" in text:
+        found += _writing_readers(path, text)
     is_endpoint = "determined_master/api/" in path.as_posix() and not path.as_posix().endswith(CONTAINER_MODULE)
     if is_endpoint and CONTAINER.search(text):
         found.append(f"{path}: an endpoint takes the services that it uses, not the container")
@@ -59,6 +67,20 @@ def problems(path: Path) -> list[str]:
         for number, line in enumerate(text.splitlines(), 1):
             if STATE_SET.search(line) and "app.state" not in line:
                 found.append(f"{path}:{number}: only StateMachine.move sets a state")
+    return found
+
+
+def _writing_readers(path: Path, text: str) -> list[str]:
+    """Reports functions that take a ReadSession and change rows."""
+    found = []
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not any(ast.unparse(each.annotation or each) == "ReadSession" for each in function.args.args):
+            continue
+        for call in ast.walk(function):
+            if isinstance(call, ast.Call) and WRITING.search(ast.unparse(call.func)):
+                found.append(f"{path}:{call.lineno}: {function.name} takes a ReadSession and changes rows")
     return found
 
 

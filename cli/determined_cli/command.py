@@ -119,6 +119,21 @@ def selecting(parser: ArgumentParser) -> None:
     )
 
 
+MAX_SECONDS = 1e9
+
+
+def seconds(text: str) -> float:
+    """Parses a duration for which a program can wait. Raises ValueError.
+
+    >>> seconds("0.5")
+    0.5
+    """
+    number = float(text)
+    if not 0 <= number <= MAX_SECONDS:  # no NaN either
+        raise ValueError(text)
+    return number
+
+
 EXPERIMENT_ID = argument("experiment_id", type=int, metavar="EXPERIMENT_ID")
 TRIAL_ID = argument("trial_id", type=int, metavar="TRIAL_ID")
 YES = argument("-y", "--yes", action="store_true", help="do not ask for confirmation")

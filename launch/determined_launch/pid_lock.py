@@ -1,10 +1,13 @@
-"""A lock file that contains the pid of its holder. The kernel releases the lock when that process ends."""
+"""A lock file that contains the pid and the host of its holder. The kernel releases the lock when that process ends."""
 
 import fcntl
 import os
+import socket
 import time
 from pathlib import Path
 
+_PID_BYTES, _HOST_BYTES = 32, 255
+"""The pid is filled up with spaces: programs that know nothing of the host read these bytes alone."""
 _PATIENCE_SECONDS = 0.2
 """Those who ask for the holder take the lock for a moment."""
 
@@ -38,7 +41,7 @@ class PidLock:
             os.close(self._file)
             raise
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, str(os.getpid()).encode(), 0)
+        os.pwrite(self._file, f"{os.getpid():<{_PID_BYTES}}{socket.gethostname()}".encode(), 0)
 
     def __enter__(self) -> "PidLock":
         return self
@@ -70,6 +73,22 @@ def holder(path: Path) -> "int | None":
         os.close(file)
 
 
+def other_host(path: Path) -> "str | None":
+    """Returns the host where the holder of the lock at ``path`` runs, if that is not this one: its pid means nothing
+    here. None if it is this host, or if it cannot be told."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        host = os.pread(file, _HOST_BYTES, _PID_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return host if host and host != socket.gethostname() else None
+
+
 def _locked(file: int, kind: int) -> bool:
     """Locks a file; returns False if another process has locked it."""
     try:
@@ -80,5 +99,5 @@ def _locked(file: int, kind: int) -> bool:
 
 
 def _pid(file: int) -> "int | None":
-    text = os.pread(file, 32, 0).decode("ascii", "replace").strip()
+    text = os.pread(file, _PID_BYTES, 0).decode("ascii", "replace").strip()
     return int(text) if text.isascii() and text.isdigit() else None

@@ -1,6 +1,8 @@
 """``det down``: its message and exit code, by the outcome of ending the tasks."""
 
 import argparse
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 from tests.support import stub_agent
 from tests.support.waiting import wait_until
 
-from determined_cli.up import graceful_shutdown, local_cluster
+from determined_cli.up import data_folder, graceful_shutdown, local_cluster
 from determined_launch import pid_lock
 
 
@@ -42,3 +44,12 @@ def test_agents_of_local_pools_end_with_their_cluster(tmp_path: Path):
         wait_until(lambda: pid_lock.holder(folder / "agent.lock") == agent.pid)
         assert graceful_shutdown.end_tasks(tmp_path) == (0, [])
         assert agent.wait(60) == 0
+
+
+def test_down_sends_no_signal_to_a_cluster_of_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "login2")
+    with data_folder.held(tmp_path):
+        monkeypatch.undo()
+        monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process of this machine gets a signal"))
+        with pytest.raises(data_folder.InUse, match="is in use by det up on login2; stop it there with det down"):
+            local_cluster.run_down(argparse.Namespace(data=str(tmp_path), now=False))

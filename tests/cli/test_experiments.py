@@ -200,6 +200,14 @@ def test_wait_exits_with_8_after_its_timeout(master: FakeMaster, det: Det) -> No
     assert det("e", "wait", "7", "--timeout", "0").code == 8
 
 
+@pytest.mark.parametrize("flag", ["--timeout", "--polling-interval"])
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e300", "soon"])
+def test_wait_refuses_a_time_that_it_cannot_wait(fake: FakeMaster, det: Det, flag: str, value: str) -> None:
+    refused = det("e", "wait", "7", f"{flag}={value}")
+    assert (refused.code, fake.requests) == (2, [])
+    assert f"argument {flag}: invalid seconds value: '{value}'" in refused.err
+
+
 def test_delete_needs_yes_without_a_terminal(fake: FakeMaster, det: Det) -> None:
     fake.answers["DELETE /api/v1/experiments/7"] = {"completed": True}
     refused = det("e", "delete", "7")

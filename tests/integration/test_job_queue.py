@@ -119,6 +119,27 @@ async def test_a_moved_job_starts_in_the_other_pool(tmp_path: Path):
         assert [each["jobId"] for each in await queue(cluster, "big")] == [job]
 
 
+async def test_a_place_in_the_queue_of_another_pool_is_refused_until_the_job_has_moved_there(tmp_path: Path):
+    pools = [{"pool_name": "default"}, {"pool_name": "big"}]
+    async with open_cluster(tmp_path, resource_pools=pools) as cluster:
+        job, other = await create_waiting(cluster, 2)
+        assert await update(cluster, {"jobId": other, "resourcePool": "big"}) == ""
+        expected = (
+            f"400 job {job} is not in the queue of the pool big before it has moved there; "
+            "change its pool first, and then its place"
+        )
+        assert await update(cluster, {"jobId": job, "resourcePool": "big", "aheadOf": other}) == expected
+        assert [each["jobId"] for each in await queue(cluster)] == [job]
+        assert await update(cluster, {"jobId": job, "resourcePool": "big"}) == ""
+
+        async def has_moved() -> bool:
+            return len(await queue(cluster, "big")) == 2
+
+        await eventually(has_moved)
+        assert await update(cluster, {"jobId": job, "aheadOf": other}) == ""
+        assert [each["jobId"] for each in await queue(cluster, "big")] == [job, other]
+
+
 async def test_a_running_job_that_is_moved_is_preempted_and_starts_in_the_other_pool(tmp_path: Path):
     async with open_cluster(tmp_path, resource_pools=[{"pool_name": "default"}, {"pool_name": "big"}]) as cluster:
         small = await cluster.join("small")

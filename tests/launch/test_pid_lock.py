@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 import subprocess
 import sys
 
@@ -55,3 +56,24 @@ def test_a_lock_is_taken_although_somebody_asks_for_its_holder_at_that_moment(tm
     with PidLock(path):
         assert holder(path) == os.getpid()
     os.close(asking)
+
+
+def test_a_holder_on_another_host_is_named_with_its_host(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
+    assert pid_lock.other_host(path) is None
+    with PidLock(path):
+        assert pid_lock.other_host(path) is None
+        monkeypatch.setattr(socket, "gethostname", lambda: "node7")
+        assert pid_lock.other_host(path) == os.uname().nodename
+    with PidLock(path):
+        monkeypatch.undo()
+        assert (holder(path), pid_lock.other_host(path)) == (os.getpid(), "node7")
+    assert pid_lock.other_host(path) is None
+
+
+def test_a_lock_of_an_earlier_version_names_no_host(tmp_path):
+    path = tmp_path / "lock"
+    with PidLock(path) as lock:
+        os.ftruncate(lock.fileno(), 0)
+        os.pwrite(lock.fileno(), b"123", 0)
+        assert (holder(path), pid_lock.other_host(path)) == (123, None)

@@ -80,6 +80,10 @@ async def test_a_lone_surrogate_is_refused_and_stored_nowhere(cluster: Cluster):
     assert (await cluster.client.patch("/api/v1/experiments/1", content='{"notes": "\\ud800"}')).status_code == 400
     body = json.dumps({"config": CONFIG + "description: \ud800"})
     assert (await cluster.client.post("/api/v1/experiments", content=body)).status_code == 400
+    for encoding in ("utf-16", "utf-16-le", "utf-32"):
+        answer = await cluster.client.post("/api/v1/runs/1/metadata", content=metadata.encode(encoding))
+        assert answer.status_code == 400, encoding
+        assert "surrogate" in answer.json()["error"]["error"]
     pair = '{"notes": "\\ud83d\\ude42 \\\\ud800"}'
     answer = await cluster.client.patch("/api/v1/experiments/1", content=pair)
     assert answer.json()["experiment"]["notes"] == "🙂 \\ud800"

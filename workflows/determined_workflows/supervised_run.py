@@ -121,11 +121,14 @@ def stop(kept: Path, *, is_killing: bool = False) -> bool:
     """Ends the jobs of a run on this machine and waits for their end. Returns False if none runs.
 
     They get SIGTERM and are killed after a grace period; with ``is_killing`` at once. Raises DeterminedError if they
-    are another user's.
+    are another user's, and Conflict if they run on another machine.
     """
     pid = process(kept)
     if pid is None:
         return False
+    host = output_folder.other_host(kept)
+    if host is not None:
+        raise Conflict(f"the run of {kept.parent} (process {pid}) is on {host}; end it there")
     try:
         os.kill(pid, KILL if is_killing else signal.SIGTERM)
     except ProcessLookupError:

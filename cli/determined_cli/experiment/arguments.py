@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from determined_cli.command import EXPERIMENT_ID, NO_CODE, YES, Command, argument, listing, ranking, selecting
+from determined_cli.command import EXPERIMENT_ID, NO_CODE, YES, Command, argument, listing, ranking, seconds, selecting
 from determined_cli.experiment.set_arguments import SET_VERBS
 from determined_cli.log_arguments import first_error_argument, log_arguments
 
@@ -161,10 +161,10 @@ VERBS = (
         "determined_cli.experiment.wait:wait",
         (
             EXPERIMENT_ID,
-            argument("--timeout", type=float, metavar="SECONDS", help="stop waiting after this time (exit code 8)"),
+            argument("--timeout", type=seconds, metavar="SECONDS", help="stop waiting after this time (exit code 8)"),
             argument(
                 "--polling-interval",
-                type=float,
+                type=seconds,
                 default=1.0,
                 metavar="SECONDS",
                 help="time between two requests (default: 1)",

@@ -50,17 +50,22 @@ def forward(
 async def _forward(
     session: Session, task_id: str, ports: list[tuple[int, int]], rank: int, announce: Callable[[str], object]
 ) -> None:
-    async with contextlib.AsyncExitStack() as stack:
+    serving: set[asyncio.Task[None]] = set()
+    with contextlib.ExitStack() as stack:
         for local, remote in ports:
 
-            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, remote: int = remote) -> None:
-                await _serve(session, task_id, {"port": remote, "rank": rank}, reader, writer)
+            def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, remote: int = remote) -> None:
+                body = {"port": remote, "rank": rank}
+                task = asyncio.create_task(_serve(session, task_id, body, reader, writer))
+                serving.add(task)
+                task.add_done_callback(serving.discard)
 
             try:
                 server = await asyncio.start_server(serve, HOST, local, limit=READ_BYTES)
             except OSError as problem:
                 raise DeterminedError(f"cannot listen on port {local} of this machine: {problem.strerror}") from problem
-            await stack.enter_async_context(server)
+            # Closed without a wait for its connections, which `asyncio.run` ends after this function.
+            stack.callback(server.close)
             place = server.sockets[0].getsockname()[1]
             announce(f"Forwarding {HOST}:{place} to port {remote} of task {task_id}")
         await asyncio.Event().wait()
@@ -73,12 +78,15 @@ async def _serve(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Passes one connection on until both directions have ended."""
+    """Passes one connection on until both directions have ended, or the local program has reset it."""
     client = StreamClient(session, task_id, body)
     running = asyncio.create_task(client.run())
     sending = asyncio.create_task(_send(client, reader))
+    receiving = asyncio.create_task(_receive(client, writer))
     try:
-        problem = await _receive(client, writer)
+        await asyncio.wait({receiving, sending}, return_when=asyncio.FIRST_COMPLETED)
+        is_reset = sending.done() and sending.result()
+        problem = "" if is_reset else await receiving
         if problem:
             say(f"det: {problem}")
         elif running.done():
@@ -86,17 +94,23 @@ async def _serve(
     except DeterminedError as error:
         say(f"det: {error.message}")
     finally:
-        sending.cancel()
-        running.cancel()
-        await asyncio.gather(sending, running, return_exceptions=True)
+        tasks = (receiving, sending, running)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         writer.close()
 
 
-async def _send(client: StreamClient, reader: asyncio.StreamReader) -> None:
-    with contextlib.suppress(Cut, OSError):
-        while data := await reader.read(READ_BYTES):
-            await client.stream.send(Record(Kind.INPUT, data))
+async def _send(client: StreamClient, reader: asyncio.StreamReader) -> bool:
+    """Returns True if the local program has reset the connection: nothing goes in either direction any more."""
+    with contextlib.suppress(Cut):
+        try:
+            while data := await reader.read(READ_BYTES):
+                await client.stream.send(Record(Kind.INPUT, data))
+        except OSError:
+            return True
         await client.stream.send(Record(Kind.END))
+    return False
 
 
 async def _receive(client: StreamClient, writer: asyncio.StreamWriter) -> str:

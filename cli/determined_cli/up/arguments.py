@@ -2,7 +2,7 @@
 
 from argparse import SUPPRESS
 
-from determined_cli.command import Command, argument
+from determined_cli.command import Command, argument, seconds
 
 NOUNS_WITHOUT_VERBS = ("up", "down")
 
@@ -39,7 +39,7 @@ VERBS = (
             ),
             argument(
                 "--grace",
-                type=float,
+                type=seconds,
                 default=15.0,
                 metavar="SECONDS",
                 help="time for trials to save at shutdown (default: 15)",

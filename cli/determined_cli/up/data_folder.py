@@ -100,3 +100,10 @@ def in_use(folder: Path, pid: int | None) -> InUse:
 def holder(folder: Path) -> int | None:
     """Returns the pid of the supervisor that holds the lock, or None."""
     return pid_lock.holder(folder / LOCK)
+
+
+def refuse_other_host(folder: Path) -> None:
+    """Raises InUse if the supervisor that holds the lock runs on another machine: its pid means nothing here."""
+    host = pid_lock.other_host(folder / LOCK)
+    if host is not None:
+        raise InUse(f"{folder} is in use by det up on {host}; stop it there with det down")

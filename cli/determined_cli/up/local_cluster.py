@@ -66,6 +66,7 @@ def run_down(args: argparse.Namespace) -> int:
     pid = data_folder.holder(folder)
     if pid is None:
         return _end_tasks(folder, f"nothing runs in {folder}")
+    data_folder.refuse_other_host(folder)
     os.kill(pid, signal.SIGTERM)
     if args.now:
         time.sleep(0.05)

@@ -11,8 +11,13 @@ from determined_launch.errors import UsageError
 
 LAYERS = ("torch_distributed", "horovod", "deepspeed", "autohorovod", "roles")
 _MODULE = re.compile(r"determined\.launch\.(\w+)\Z")
-_PUNCTUATION = frozenset("();<>|&")
+_PUNCTUATION = frozenset("();<>|&\n")
 """Words of these alone end a command, or redirect its output."""
+_DROPPED = re.compile(
+    r"""('[^']*'|"(?:\\.|[^"\\])*"|\\[^\n])"""  # kept: quoted texts and escapes
+    r"""|\\\n|(?<![^\s;&|()<>])\#[^\n]*""",  # a line that goes on, a comment
+    re.DOTALL,
+)
 _INTERNAL = ("wrap_rank",)
 
 
@@ -53,8 +58,11 @@ def _words(entrypoint: object) -> list[str]:
         return [str(word) for word in entrypoint]
     if not isinstance(entrypoint, str):
         return []
-    lexer = shlex.shlex(entrypoint, posix=True, punctuation_chars=True)
+    text = _DROPPED.sub(lambda match: match[1] or "", entrypoint)
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="".join(_PUNCTUATION))
     lexer.whitespace_split = True
+    lexer.whitespace = " \t\r"
+    lexer.commenters = ""
     try:
         return list(lexer)
     except ValueError:

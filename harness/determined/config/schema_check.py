@@ -31,7 +31,7 @@ _EXPECTED = {
 def check(data: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
     """Yields all errors of fields and types in ``data``; ``merged`` includes the values of the lower layers."""
     own = {key: value for key, value in data.items() if key not in CHECKED_APART and key not in DEAD_FIELDS}
-    yield from (each for each in of_model(ExperimentConfig, own, ()) if not _may_be_below(each))
+    yield from _sections_of(own, merged)
     yield from _missing_at_top(merged)
     for field, tag, members in (
         ("searcher", "name", searcher.SEARCHERS),
@@ -50,6 +50,18 @@ def of_model(model: type[BaseModel], value: object, path: Path) -> Iterator[Find
     except ValidationError as error:
         for details in error.errors(include_url=False):
             yield _finding(model, details, path)
+
+
+def _sections_of(own: Mapping[str, Any], merged: Mapping[str, Any]) -> Iterator[Finding]:
+    missing: list[Finding] = []
+    for each in of_model(ExperimentConfig, own, ()):
+        if not _may_be_below(each):
+            yield each
+        elif each.path:  # those at the top are looked for in all layers
+            missing.append(each)
+    if missing:
+        below = list(of_model(ExperimentConfig, {key: merged[key] for key in own}, ()))
+        yield from (each for each in missing if each in below)
 
 
 def _may_be_below(finding: Finding) -> bool:

@@ -16,8 +16,8 @@ from determined.errors import StorageError
 from determined.storage.base import HASHES_FILE, METADATA_FILE, Storage
 from determined.storage.directory import MIN_FREE_BYTES, DirectoryStorage, copy
 
-MAX_FILES = 100_000
-"""Maximum of files, folders and links. The master takes no more names in one checkpoint."""
+MAX_FILES = 99_999
+"""Maximum of files, folders and links. The master takes one more name, that of the metadata, in a checkpoint."""
 MAX_PATH_BYTES = 4096
 MAX_NAMED = 20
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -67,7 +67,7 @@ def find(root: Path, outputs: Sequence[str], most: int = MAX_FILES) -> OutputFil
     Args:
         root: the work folder.
         outputs: folders, or single files, as paths relative to ``root``.
-        most: maximum number of entries.
+        most: maximum number of entries, with the folders that lead to ``outputs``.
 
     Raises:
         TooManyFiles: there are more.
@@ -87,7 +87,7 @@ class _Search:
         self.result = OutputFiles()
         self._root = root
         self._most = most
-        self._count = len(outputs)
+        self._count = len({folder for name in outputs for folder in _with_parents(name)})
         self._inside = [os.path.join(os.path.realpath(root), name) for name in outputs]
 
     def look(self, top: str) -> None:
@@ -103,7 +103,7 @@ class _Search:
                 with os.scandir(path) as entries:
                     for entry in entries:
                         self._count += 1
-                        if self._count >= self._most:
+                        if self._count > self._most:
                             raise TooManyFiles(f"there are more than {self._most:,} files and folders in {top}")
                         waiting.append(f"{name}/{entry.name}")
             except OSError as error:
@@ -137,6 +137,11 @@ class _Search:
             self.result.links[name] = text
         else:
             self.result.links[name] = os.path.relpath(real, os.path.realpath(path.parent))
+
+
+def _with_parents(name: str) -> list[str]:
+    parts = name.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
 
 
 def store(storage: Storage, root: Path, found: OutputFiles, uuid: str, metadata: Mapping[str, Any]) -> None:

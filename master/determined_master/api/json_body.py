@@ -9,16 +9,17 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(data: bytes) -> object:
     """Parses JSON. Raises HTTPException, the only error that FastAPI passes on from the parsing of a body."""
     try:
         # Decoded here, because ``json`` lets the bytes of lone surrogates pass.
-        value = json.loads(data.decode(json.detect_encoding(data)))
+        text = data.decode(json.detect_encoding(data))
+        value = json.loads(text)
         # Surrogate pairs have been joined; remaining surrogates are not text and cannot be stored.
-        if _SURROGATE_ESCAPE.search(data):
+        if _SURROGATE_ESCAPE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise HTTPException(400, f"the body is not valid text: byte {error.start} is not {error.encoding}") from error

@@ -292,7 +292,7 @@ async def counts(session: ReadSession, project_id: int, name_ids: Collection[int
     return by_name
 
 
-async def save_counts(session: ReadSession, project_id: int, changed: Mapping[int, Count]) -> None:
+async def save_counts(session: WriteSession, project_id: int, changed: Mapping[int, Count]) -> None:
     if not changed:
         return
     on_postgres = session.get_bind().dialect.name == "postgresql"

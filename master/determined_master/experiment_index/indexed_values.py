@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
-from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.session import WriteSession
 from determined_master.experiment_index import index_repository
 from determined_master.experiment_index.cell_values import Key, Value, wider
 from determined_master.experiment_index.column_names import Type
@@ -81,7 +81,7 @@ async def _named(session: WriteSession, values: Mapping[Key, Value]) -> dict[Key
 
 
 async def count(
-    session: ReadSession,
+    session: WriteSession,
     project_id: int,
     *,
     fresh: Mapping[int, Value] | None = None,

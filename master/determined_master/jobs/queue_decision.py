@@ -150,7 +150,13 @@ class _Deciding:
             self._queues[place.pool].set_priority(name, priority)
 
     def _past(self, name: str, anchor: str, *, is_ahead: bool) -> tuple[str, ...]:
-        queue = self._queues[self._places[name].pool]
+        pool = self._places[name].pool
+        queue = self._queues[pool]
+        if name not in queue and any(name in each for each in self._queues.values()):
+            raise BadRequest(
+                f"job {name} is not in the queue of the pool {pool} before it has moved there; "
+                "change its pool first, and then its place"
+            )
         if name not in queue:
             raise BadRequest(f"job {name} neither waits nor runs, so it has no place in the queue")
         moved = queue.move(name, anchor=anchor, is_ahead=is_ahead)

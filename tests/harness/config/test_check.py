@@ -122,6 +122,15 @@ def test_an_error_in_the_defaults_is_marked_as_such() -> None:
     assert "from the defaults" in checked.diagnostics[0].message
 
 
+@pytest.mark.parametrize("period", ["{batches: null}", "{}"])
+def test_a_period_without_a_length_is_an_error_of_the_text_whatever_the_defaults_have(period: str) -> None:
+    below = {"min_validation_period": {"records": 7}}
+    checked = check(f"{SMALL}min_validation_period: {period}\n", defaults=[below, MASTER])
+    assert [(each.code, each.line, each.message) for each in checked.diagnostics] == [
+        ("E202", 3, '"min_validation_period": a length needs one of batches, records, epochs')
+    ]
+
+
 def test_an_error_in_a_merged_value_points_at_the_line_of_the_value() -> None:
     checked = check("data: {x: &x {slots_per_trial: no}}\nresources:\n  <<: *x\n" + SMALL, defaults=[MASTER])
     assert [(diagnostic.line, diagnostic.code) for diagnostic in checked.diagnostics] == [(1, "E201")]

@@ -1,5 +1,7 @@
 """Entrypoints that no launch layer can start are errors of the configuration."""
 
+import json
+
 import pytest
 
 from determined.config import check
@@ -59,3 +61,31 @@ def test_an_entrypoint_that_no_launch_layer_accepts_is_an_error(entrypoint: str,
 def test_an_entrypoint_that_runs_is_accepted(entrypoint: str) -> None:
     quoted = "'" + entrypoint.replace("'", "''") + "'"
     assert findings(quoted) == []
+
+
+@pytest.mark.parametrize(
+    "entrypoint",
+    [
+        "python3 -m determined.launch.torch_distributed --trial m:C\necho done",
+        "python3 -m determined.launch.torch_distributed --trial \\\n  m:C",
+        "python3 -m \\\n  determined.launch.roles roles.json\n\necho ok",
+        "python3 -m determined.launch.roles roles.json  # don't wait\necho ok",
+        "# the job's layer\npython3 -m determined.launch.roles roles.json\n",
+    ],
+)
+def test_an_entrypoint_of_several_lines_that_runs_is_accepted(entrypoint: str) -> None:
+    assert findings(json.dumps(entrypoint)) == []
+
+
+@pytest.mark.parametrize(
+    "entrypoint",
+    [
+        "python3 -m determined.launch.horovod\necho done",
+        "echo begun\npython3 -m \\\n  determined.launch.horovod  # nothing",
+        "echo 'a\nb' # it's\npython3 -m determined.launch.horovod",
+    ],
+)
+def test_an_entrypoint_of_several_lines_that_no_launch_layer_accepts_is_an_error(entrypoint: str) -> None:
+    ((code, message),) = findings(json.dumps(entrypoint))
+    assert code == "E207"
+    assert "nothing to run" in message

@@ -99,9 +99,20 @@ def test_a_name_that_is_not_utf_8_is_left_out_and_printable(work: Path) -> None:
 
 
 def test_more_entries_than_the_bound_are_refused(work: Path) -> None:
-    assert len(find(work, ["runs"], most=5).files) == 2
-    with pytest.raises(TooManyFiles, match="more than 4 files and folders in runs"):
-        find(work, ["runs"], most=4)
+    assert len(find(work, ["runs"], most=4).files) == 2
+    with pytest.raises(TooManyFiles, match="more than 3 files and folders in runs"):
+        find(work, ["runs"], most=3)
+
+
+def test_the_folders_above_an_output_count_and_a_checkpoint_has_all_names_and_its_metadata(
+    work: Path, tmp_path: Path
+) -> None:
+    storage = DirectoryStorage(tmp_path / "checkpoints")
+    found = find(work, ["runs/one"], most=3)
+    store(storage, work, found, U1, {})
+    assert sorted(storage.resources(U1)) == [METADATA_FILE, "runs/", "runs/one/", "runs/one/a.txt"]
+    with pytest.raises(TooManyFiles, match="more than 2 files"):
+        find(work, ["runs/one"], most=2)
 
 
 def test_outputs_larger_than_the_free_space_are_refused_and_leave_nothing(

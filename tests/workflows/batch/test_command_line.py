@@ -70,13 +70,20 @@ def test_a_sweep_runs_its_agent_with_the_id() -> None:
         ("a 'b c' \"d $(e f)\" $(g 'h )' i) ${j:-k l}", ["a", "'b c'", '"d $(e f)"', "$(g 'h )' i)", "${j:-k l}"]),
         ("a\\ b c;d&&e|f", ["a\\ b", "c", ";", "d", "&&", "e", "|", "f"]),
         ("a &> log 2>&1", ["a", "&>", "log", "2>&1"]),
+        ('a "$(echo "b;c")" d', ["a", '"$(echo "b;c")"', "d"]),
+        ('a "${b:-"c d"}" e', ["a", '"${b:-"c d"}"', "e"]),
+        ('a "`b "c;d"`" "\\$(" e', ["a", '"`b "c;d"`"', '"\\$("', "e"]),
+        ("a $'it\\'s; b' <(c | d) e", ["a", "$'it\\'s; b'", "<(c | d)", "e"]),
+        ("a >| log; b 2>|log", ["a", ">|", "log", ";", "b", "2>|log"]),
+        ("a b#c $# # it's && d", ["a", "b#c", "$#", "# it's && d"]),
+        ("a;# it's\nb", ["a", ";", "# it's", "b"]),
     ],
 )
 def test_words_are_kept_as_written(command: str, words: list[str]) -> None:
     assert shell_words.split(command) == words
 
 
-@pytest.mark.parametrize("command", ["a 'b", 'a "b', "a $(b", "a ${b"])
+@pytest.mark.parametrize("command", ["a 'b", 'a "b', "a $(b", "a ${b", 'a "$(b"', "a $'b"])
 def test_a_quote_without_its_end_is_refused(command: str) -> None:
     with pytest.raises(ConfigError, match="the command has a"):
         shell_words.split(command)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -148,14 +149,12 @@ def test_the_script_runs_again_without_det(project: Project) -> None:
     assert "again" in done.stdout
 
 
-def started(project: Project, command: str) -> "subprocess.Popen[str]":
+def started(project: Project, command: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
     """Starts ``det batch run --on local`` in a process of its own."""
     (project.files / "experiment_configurations.txt").write_text(command)
     argv = [sys.executable, "-m", "determined_cli", "batch", "submit", "--on", "local", "-y"]
     environ = {**os.environ, "SCRATCH": str(project.scratch)}
-    return subprocess.Popen(
-        argv, cwd=project.root, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    return subprocess.Popen(argv, cwd=project.root, env=environ, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 IGNORING = pytest.param(
@@ -187,6 +186,43 @@ def test_a_stopped_program_gets_time_to_end_by_itself(project: Project) -> None:
         local_run.stop(newest(project))
         assert process.wait(5) == 128 + signal.SIGTERM
     assert ended.read_text() == "saved\n"
+
+
+def test_a_submission_on_another_machine_is_shown_with_it_and_not_stopped_here(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(project, "exit 1")
+    record = newest(project)
+    monkeypatch.setattr(socket, "gethostname", lambda: "node7")
+    with PidLock(record.folder / local_run.LOCK):
+        monkeypatch.undo()
+        monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process of this machine gets a signal"))
+        (record.ends_of("local-1") / local_run.STATE).write_text(local_run.RUNNING)
+        assert [each.nodes for each in local_run.queue(record)] == ["node7"]
+        with pytest.raises(Conflict, match=rf"runs on node7 \(process {os.getpid()}\); run `det batch stop .*` there"):
+            local_run.stop(record)
+
+
+def test_stop_does_not_wait_for_ever_for_a_submission_that_does_not_end(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(project, "exit 1")
+    record = newest(project)
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    monkeypatch.setattr(local_run, "STOP_SECONDS", 0.0)
+    with PidLock(record.folder / local_run.LOCK), pytest.raises(Conflict, match="has not ended after 0 s"):
+        local_run.stop(record)
+
+
+def test_a_program_whose_supervisor_was_killed_is_not_announced_to_run_again(project: Project) -> None:
+    pids = project.scratch_dir / "pid"
+    with started(project, "echo $$ > ${scratch_dir}/pid; sleep 60; true", stderr=subprocess.PIPE) as process:
+        wait_until(lambda: pids.exists() and pids.read_text(), what="the program runs")
+        supervisor = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+        os.kill(int(supervisor), signal.SIGKILL)
+        _, lines = process.communicate(timeout=60)
+        assert process.returncode == 1
+    assert "local-1: its supervisor was killed; its output: " in lines
 
 
 def test_a_job_whose_runner_was_killed_is_lost_and_its_program_has_ended(project: Project) -> None:

@@ -199,15 +199,20 @@ def test_a_program_that_saves_on_a_signal_keeps_its_code(node: Node) -> None:
     process.communicate()
 
 
-def test_the_data_of_a_program_that_ignores_signals_is_removed_before_it_is_killed(node: Node) -> None:
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGUSR1, signal.SIGTERM]], ids=["end", "requeue"])
+def test_the_data_of_a_program_that_ignores_signals_is_removed_before_it_is_killed(
+    node: Node, signals: list[signal.Signals]
+) -> None:
     node.pack(a="one")
     process = node.start("--", "bash", "-c", "trap '' TERM; echo ready; exec sleep 60")
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     (child,) = _children(process.pid)
-    os.kill(process.pid, signal.SIGTERM)
+    for number in signals:
+        os.kill(process.pid, number)
     wait_until(lambda: not node.disk.exists())
     assert node.end()["failure"] == "the program did not end in time after SIGTERM"
+    assert node.end()["signals"] == [number.name for number in signals]
     os.kill(child, signal.SIGKILL)
     process.communicate(timeout=30)
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from determined.errors import ConfigError
 from determined_workflows.hydra import resume, run_folder
 from determined_workflows.hydra.composer import secrets
 
@@ -133,8 +134,46 @@ def test_hydra_overrides_of_a_single_run_are_left_out(project):
     assert list(run.flags("other")) == ["--config-name", "config"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        (".hydra/hydra.yaml", "", "it has no hydra.runtime, hydra.overrides, hydra.job"),
+        (".hydra/hydra.yaml", "- hydra", "it has no hydra.runtime"),
+        (".hydra/hydra.yaml", "hydra: {runtime: {}, overrides: {}, job: {}}", "it has no hydra.runtime.cwd"),
+        (
+            ".hydra/hydra.yaml",
+            "hydra: {runtime: {cwd: a, config_sources: [b]}, overrides: {}, job: {}}",
+            "config_sources is no list of sources",
+        ),
+        (
+            ".hydra/hydra.yaml",
+            "hydra: {runtime: {cwd: a}, overrides: {hydra: [1]}, job: {}}",
+            "the overrides are no list of texts",
+        ),
+        (".hydra/overrides.yaml", "3", "the overrides are no list of texts"),
+        ("multirun.yaml", "", "it has no hydra.runtime"),
+        ("multirun.yaml", "hydra: {runtime: {cwd: a}, overrides: {task: lr=1}, job: {}}", "are no list of texts"),
+    ],
+)
+def test_a_damaged_file_of_hydra_is_named(project, det, name, text, problem):
+    folder = make_run_folder(project)
+    (folder / name).write_text(text)
+    with pytest.raises(ConfigError, match=problem) as raised:
+        run_folder.read(folder)
+    assert str(raised.value).startswith(f"{folder / name} is damaged")
+    assert det("continue", str(folder))[0] == ConfigError.exit_code
+
+
+def test_a_composed_list_has_the_default_folder_of_checkpoints(project):
+    folder = make_run_folder(project, config="[1]")
+    (folder / "checkpoints" / "step_3").mkdir(parents=True)
+    assert list(run_folder.checkpoints(folder)) == [3]
+
+
 def test_find_script_finds_the_script_by_its_configuration(project):
     run = run_folder.read(make_run_folder(project))
+    (project / "scripts" / ".#train.py").symlink_to("somebody@host.1234")  # Emacs locks a file so
+    (project / "gone.py").symlink_to("nowhere.py")
     (project / "scripts" / "check.py").write_text((project / SCRIPT).read_text())
     (project / "other.py").write_text("import hydra\n@hydra.main(config_path='elsewhere')\ndef main(cfg): ...\n")
     assert run_folder.find_script(run) == project / SCRIPT

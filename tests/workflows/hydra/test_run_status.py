@@ -135,3 +135,9 @@ def test_a_job_that_does_not_exist_and_a_run_without_output_are_refused(tmp_path
         run_logs.show(folder, None, None)
     with pytest.raises(NotFound, match=r"job 9 of .* has no output yet"):
         run_logs.show(tmp_path, None, 9)
+
+
+def test_overrides_that_are_no_list_are_left_out_of_the_details(tmp_path: Path) -> None:
+    folder = make_job(tmp_path, "0")
+    (folder / ".hydra" / "overrides.yaml").write_text("3")
+    assert [each.detail for each in run_status.read(tmp_path, None)] == [""]

@@ -1,6 +1,8 @@
 """``det runner stop``, ``attach`` and ``retry`` from another terminal than that of the run."""
 
+import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from tests.workflows.runner.conftest import Run, Start
 from tests.workflows.runner.runner_process import Runner, is_gone, states
 
 from determined_cli.main import main
+from determined_launch.pid_lock import PidLock
 
 # Two tasks run until the file `go` exists, and two wait.
 GRID = """\
@@ -180,3 +183,14 @@ def test_retry_runs_only_failed_tasks(run: Run, folder: Path, capfd: pytest.Capt
     assert main(["runner", "retry"]) == 0
     assert capfd.readouterr().out.splitlines()[1] == "Tasks: 0, commands to run: 0"
     assert states(folder)["N_1"] == {"a": "running"}
+
+
+def test_stop_sends_no_signal_to_a_run_of_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node7")
+    with PidLock(tmp_path / ".runner.lock"):
+        monkeypatch.undo()
+        monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process of this machine gets a signal"))
+        assert main(["runner", "stop", "-o", str(tmp_path)]) == 7
+    assert f"(process {os.getpid()}) is on node7; end it there" in capsys.readouterr().err

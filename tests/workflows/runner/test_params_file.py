@@ -1,5 +1,6 @@
 """Files of parameters: errors with their position before any command runs, warnings, and substitution."""
 
+import random
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from tests.workflows.runner.conftest import Run
 
 from determined_workflows.runner import grid, params_file, substitution
+from determined_workflows.runner.errors import ParamsFileError
 from determined_workflows.runner.grid import Selection
 from determined_workflows.runner.params_file import ParamsFile, Template
 from determined_workflows.runner.yaml_documents import Place
@@ -212,6 +214,32 @@ def test_title_command_and_sample_select_tasks_and_commands() -> None:
     assert [template.name for template in titled[0].templates] == ["train", "test"]
     averaging = grid.tasks(file, Path("output"), Selection(commands=["avg"]))
     assert [[template.name for template in task.templates] for task in averaging] == [["avg"]] * 5
+
+
+def test_a_sample_is_drawn_from_the_whole_of_a_grid_that_is_too_large_to_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = "".join(f"p{n}: [{', '.join(map(str, range(10)))}]\n" for n in range(7))
+    file = parse(f"resource: [0]\ntemplate: {{a: a}}\n---\n{columns}")
+    monkeypatch.setattr(random, "sample", random.Random(1).sample)
+    found = grid.tasks(file, Path("output"), Selection(sample=100))
+    assert len(found) == 100
+    assert {task.params["p0"] for task in found} == set(range(10))
+    values = ", ".join(map(str, range(2000)))
+    wide = parse("resource: [0]\ntemplate: {a: a}\n---\n" + "".join(f"p{n}: [{values}]\n" for n in range(6)))
+    found = grid.tasks(wide, Path("output"), Selection(sample=20))
+    assert len(found) == 20
+    assert len({task.params["p0"] for task in found}) > 1
+    monkeypatch.setattr(grid, "MAX_TASKS", 100)
+    with pytest.raises(ParamsFileError, match="more than 100 tasks"):
+        grid.tasks(wide, Path("output"), Selection(sample=200))
+
+
+def test_a_sample_of_all_points_is_the_grid_in_its_order() -> None:
+    file = parse("resource: [0]\ntemplate: {a: a}\n---\nx: [1, 2, 3]\ny: [4, 5]\n")
+    whole = grid.tasks(file, Path("output"), Selection())
+    assert grid.tasks(file, Path("output"), Selection(sample=6)) == whole
+    assert grid.tasks(file, Path("output"), Selection(sample=9)) == whole
 
 
 def test_an_alias_sets_its_parameters_and_gives_the_name_of_the_folder() -> None:

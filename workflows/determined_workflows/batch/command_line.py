@@ -54,7 +54,7 @@ def comment_note(command: str) -> tuple[str, ...]:
     first = next((index for index, word in enumerate(words) if word.startswith("#")), None)
     if first is None:
         return ()
-    return (f"for bash, all from {words[first]!r} on is a comment: {' '.join(words[first:])[:80]}",)
+    return (f"for bash, all from {words[first].split()[0]!r} on is a comment: {' '.join(words[first:])[:80]}",)
 
 
 def _planned(settings: JobSettings, command: str, sweep_id: str | None) -> CommandLine:

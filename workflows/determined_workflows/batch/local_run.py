@@ -29,6 +29,8 @@ PREFIX = "local-"
 """Before the number of a job: output files and ids of Slurm stay apart."""
 RUNNING = "RUNNING"
 POLL_SECONDS = 0.2
+STOP_SECONDS = GRACE_SECONDS + 10.0
+"""After this time a submission that was asked to end should have killed its programs."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -81,31 +83,46 @@ def gpus_here() -> int:
 
 
 def queue(record: JobRecord) -> list[QueuedJob]:
-    """Returns the runs of a submission that wait or run on this machine, in the form of ``squeue``."""
-    if not record.jobs or pid_lock.holder(record.folder / LOCK) is None:
+    """Returns the runs of a submission that wait or run on a machine without Slurm, in the form of ``squeue``."""
+    lock = record.folder / LOCK
+    if not record.jobs or pid_lock.holder(lock) is None:
         return []
     job = record.jobs[-1]
+    host = pid_lock.other_host(lock) or os.uname().nodename
     runs = []
     for id in ids(job.id, job.elements):
         state = _read(record.ends_of(id) / STATE)
         if state in ("", RUNNING):
             comment = f"{COMMENT_PREFIX}{record.nonce}"
-            runs.append(QueuedJob(id, job.id, "", state or "PENDING", "", os.uname().nodename, comment, ""))
+            runs.append(QueuedJob(id, job.id, "", state or "PENDING", "", host, comment, ""))
     return runs
 
 
 def stop(record: JobRecord) -> None:
-    """Ends a submission that runs here, and waits for its end. Raises Conflict if nothing of it runs."""
-    pid = pid_lock.holder(record.folder / LOCK)
+    """Ends a submission that runs here, and waits for its end.
+
+    Raises Conflict if nothing of it runs, if it runs on another machine, and if it does not end.
+    """
+    lock = record.folder / LOCK
+    pid = pid_lock.holder(lock)
     if pid is None:
         raise Conflict(f"nothing of {record.name} runs; `det batch status {record.name}` prints how it ended")
+    host = pid_lock.other_host(lock)
+    if host is not None:
+        raise Conflict(f"{record.name} runs on {host} (process {pid}); run `det batch stop {record.name}` there")
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         pass  # its supervisor ends
     except PermissionError:
         raise Conflict(f"{record.name} (process {pid}) is run by another user") from None
-    while pid_lock.holder(record.folder / LOCK) == pid:
+    deadline = time.monotonic() + STOP_SECONDS
+    while pid_lock.holder(lock) == pid:
+        if time.monotonic() >= deadline:
+            raise Conflict(
+                f"{record.name} (process {pid}) has not ended after {STOP_SECONDS:g} s; "
+                f"`det batch stop {record.name}` once more kills its programs"
+            )
         time.sleep(POLL_SECONDS)
 
 

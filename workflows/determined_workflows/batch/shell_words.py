@@ -6,10 +6,12 @@ from determined.errors import ConfigError
 
 CONTROL = ("&&", "||", "|&", "|", ";", "&")
 """Operators that end a simple command."""
+_REDIRECTIONS = ("&>", ">|")
+"""Redirections that contain such an operator."""
 
 
 def split(command: str) -> list[str]:
-    """Returns the words of a command. Raises ConfigError for a quote without its end.
+    """Returns the words of a command; a comment is one word. Raises ConfigError for a quote without its end.
 
     >>> split('python a.py "a b" ${X} && echo done')
     ['python', 'a.py', '"a b"', '${X}', '&&', 'echo', 'done']
@@ -20,7 +22,8 @@ def split(command: str) -> list[str]:
 def _words(command: str) -> Iterator[str]:
     word, index = "", 0
     while index < len(command):
-        piece = _piece(command, index)
+        is_comment = not word and command[index] == "#"
+        piece = command[index:].partition("\n")[0] if is_comment else _piece(command, index)
         index += len(piece)
         if piece.isspace():
             if word:
@@ -44,15 +47,34 @@ def _piece(command: str, index: int) -> str:
         return command[index : index + 2]
     if first == "'":
         return command[index : _end(command, command.find("'", index + 1), first)]
-    if first in '"`':
+    if first == '"':
+        return command[index : _end(command, _double_quote(command, index + 1), first)]
+    if first == "`":
         return command[index : _end(command, _unescaped(command, index + 1, first), first)]
-    if command.startswith(("$(", "${"), index):
+    if command.startswith("$'", index):
+        return command[index : _end(command, _unescaped(command, index + 2, "'"), "'")]
+    if command.startswith(("$(", "${", "<(", ">("), index):
         return command[index : _closed(command, index + 1)]
-    for operator in CONTROL:
-        # `&>` is a redirection.
-        if command.startswith(operator, index) and not command.startswith("&>", index):
-            return operator
-    return command[index : index + 2] if command.startswith("&>", index) else first
+    if command.startswith(_REDIRECTIONS, index):
+        return command[index : index + 2]
+    return next((operator for operator in CONTROL if command.startswith(operator, index)), first)
+
+
+def _double_quote(command: str, start: int) -> int:
+    """Returns the index of the next double quote that is not in a substitution, -1 if there is none."""
+    index = start
+    while index < len(command):
+        if command[index] == '"':
+            return index
+        if command[index] == "\\":
+            index += 2
+        elif command.startswith(("$(", "${"), index):
+            index = _closed(command, index + 1)
+        elif command[index] == "`":
+            index = _end(command, _unescaped(command, index + 1, "`"), "`")
+        else:
+            index += 1
+    return -1
 
 
 def _unescaped(command: str, start: int, quote: str) -> int:

@@ -3,9 +3,10 @@
 import ast
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -26,6 +27,8 @@ _OF_ONE_RUN = (
     "hydra.launcher",
     "hydra.callbacks.detent",
 )
+_SECTIONS = ("runtime", "overrides", "job")
+"""What is read of Hydra's part."""
 _PRUNED = frozenset(("outputs", "multirun", "node_modules", "__pycache__"))
 
 
@@ -69,22 +72,25 @@ def read(path: Path) -> RunFolder:
     if not path.is_dir():
         raise NotFound(f"{path}: no such folder" if not path.exists() else f"{path} is not a folder")
     if (path / MULTIRUN_FILE).is_file():
-        hydra = _load(path / MULTIRUN_FILE)["hydra"]
-        return RunFolder(path, hydra, list(hydra["overrides"].get("task") or ()), is_multirun=True)
+        file = path / MULTIRUN_FILE
+        hydra = _hydra(file)
+        return RunFolder(path, hydra, _overrides(hydra["overrides"].get("task"), file), is_multirun=True)
     missing = [name for name in ("overrides.yaml", "hydra.yaml") if not (path / ".hydra" / name).is_file()]
     if missing:
         raise ConfigError(
             f"{path} is no folder of a Hydra run: it has neither {MULTIRUN_FILE} nor "
             + " and ".join(f".hydra/{name}" for name in missing)
         )
-    overrides = _load(path / ".hydra" / "overrides.yaml")
-    return RunFolder(path, _load(path / ".hydra" / "hydra.yaml")["hydra"], list(overrides or ()), is_multirun=False)
+    file = path / ".hydra" / "overrides.yaml"
+    overrides = _overrides(_load(file), file)
+    return RunFolder(path, _hydra(path / ".hydra" / "hydra.yaml"), overrides, is_multirun=False)
 
 
 def checkpoints(folder: Path) -> dict[int, Path]:
     """Returns the checkpoints of a run by their step, in order."""
     config = folder / ".hydra" / "config.yaml"
-    settings = (_load(config) or {}).get("checkpointing") if config.is_file() else None
+    composed = _load(config) if config.is_file() else None
+    settings = composed.get("checkpointing") if isinstance(composed, Mapping) else None
     name = settings.get("folder") if isinstance(settings, Mapping) else None
     found = (folder / str(name or CHECKPOINTS)).glob(f"{STEP}*")
     steps = {each.name.removeprefix(STEP): each for each in found}
@@ -147,8 +153,36 @@ def _scripts(root: Path) -> Iterator[Path]:
             continue
         for name in sorted(files):
             path = Path(above, name)
-            if path.suffix == ".py" and b"hydra" in path.read_bytes() and declared(path):
-                yield path
+            if path.suffix != ".py" or name.startswith("."):
+                continue
+            with suppress(OSError):  # a link to nothing, or a file of somebody else
+                if b"hydra" in path.read_bytes() and declared(path):
+                    yield path
+
+
+def _hydra(path: Path) -> Mapping[str, Any]:
+    """Returns the part of Hydra in a file that it wrote. Raises ConfigError if the file is damaged."""
+    content = _load(path)
+    hydra: Any = content.get("hydra") if isinstance(content, Mapping) else None
+    sections: dict[str, Any] = {name: hydra.get(name) if isinstance(hydra, Mapping) else None for name in _SECTIONS}
+    missing = [f"hydra.{name}" for name, section in sections.items() if not isinstance(section, Mapping)]
+    if not missing and "cwd" not in sections["runtime"]:
+        missing = ["hydra.runtime.cwd"]
+    if missing:
+        raise ConfigError(f"{path} is damaged: it has no {', '.join(missing)}; run the job again")
+    sources = sections["runtime"].get("config_sources") or []
+    if not isinstance(sources, list) or not all(isinstance(each, Mapping) and "path" in each for each in sources):
+        raise ConfigError(f"{path} is damaged: hydra.runtime.config_sources is no list of sources; run the job again")
+    _overrides(sections["overrides"].get("hydra"), path)
+    return cast("Mapping[str, Any]", hydra)
+
+
+def _overrides(content: object, path: Path) -> list[str]:
+    """Returns the overrides that a file has. Raises ConfigError if they are no list of texts."""
+    found = content or []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ConfigError(f"{path} is damaged: the overrides are no list of texts; run the job again")
+    return list(found)
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401  # a document of YAML

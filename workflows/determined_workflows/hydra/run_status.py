@@ -127,7 +127,8 @@ def _detail(folder: Path) -> str:
         overrides = yaml.safe_load((folder / ".hydra" / "overrides.yaml").read_text(encoding="utf-8")) or []
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         overrides = []
-    parts = [" ".join(without_in_override(str(each)) for each in overrides)]
+    listed = overrides if isinstance(overrides, list) else []
+    parts = [" ".join(without_in_override(str(each)) for each in listed)]
     steps = run_folder.checkpoints(folder)
     if steps:
         parts.append(f"newest checkpoint {list(steps.values())[-1].name}")

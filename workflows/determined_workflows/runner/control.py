@@ -18,9 +18,13 @@ def stop(output: Path, *, is_draining: bool = False, is_killing: bool = False) -
     """Ends the run that uses ``output``, and waits for its end.
 
     Its commands get SIGTERM, and are killed after a grace period. With ``is_draining`` they are let run to their ends,
-    and no others start; with ``is_killing`` they are killed. Raises NotFoundError and ConflictError if nothing runs.
+    and no others start; with ``is_killing`` they are killed. Raises NotFoundError and ConflictError if nothing runs,
+    or on another machine.
     """
     pid = _runner(output)
+    host = output_folder.other_host(output)
+    if host is not None:
+        raise ConflictError(f"the run of {output} (process {pid}) is on {host}; end it there")
     try:
         os.kill(pid, DRAIN if is_draining else KILL if is_killing else signal.SIGTERM)
     except ProcessLookupError:

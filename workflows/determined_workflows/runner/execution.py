@@ -179,7 +179,8 @@ class Execution:
     def _ended(self, pipeline: Pipeline, end: End) -> bool:
         """Returns True if the task continues with its next command."""
         if end.code != 0:
-            return self._failed(pipeline, end.reason, end.code)
+            again = "; it will run again" if end.code is None and self._processes.is_lost else ""
+            return self._failed(pipeline, end.reason + again, end.code)
         pipeline.files.states[pipeline.current.name] = FINISHED
         self._print("SUCCEED", pipeline)
         if self._is_stopping:

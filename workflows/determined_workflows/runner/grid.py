@@ -1,8 +1,10 @@
 """Expands a file of parameters into tasks."""
 
 import itertools
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -109,13 +111,33 @@ def _check_forms(file: ParamsFile) -> None:
 
 
 def _points(choices: Choices, sample: int | None) -> Iterator[dict[str, Value]]:
-    chosen: Iterator[tuple[Value, ...]] = itertools.product(*choices.values.values())
+    columns = list(choices.values.values())
+    chosen: Iterable[tuple[Value, ...]] = itertools.product(*columns)
     if sample is not None:
-        listed = list(itertools.islice(chosen, MAX_TASKS))
-        order = sorted(random.sample(range(len(listed)), min(sample, len(listed))))
-        chosen = iter([listed[index] for index in order])
+        total = math.prod(map(len, columns))
+        # One more than a grid may have, so that too large a sample is refused like too large a grid.
+        chosen = (_point_at(index, columns) for index in sorted(_draw(total, min(sample, total, MAX_TASKS + 1))))
     for values in chosen:
         yield dict(zip(choices.values, values, strict=True))
+
+
+def _draw(total: int, count: int) -> Iterable[int]:
+    """Returns ``count`` different numbers below ``total``."""
+    if total <= sys.maxsize:
+        return random.sample(range(total), count)
+    numbers: set[int] = set()
+    while len(numbers) < count:
+        numbers.add(random.randrange(total))
+    return numbers
+
+
+def _point_at(index: int, columns: Sequence[Sequence[Value]]) -> tuple[Value, ...]:
+    """Returns the point that ``itertools.product`` yields at ``index``: the last column changes fastest."""
+    values: list[Value] = []
+    for column in reversed(columns):
+        index, place = divmod(index, len(column))
+        values.append(column[place])
+    return tuple(reversed(values))
 
 
 def _params(file: ParamsFile, point: Mapping[str, Value]) -> dict[str, Value]:

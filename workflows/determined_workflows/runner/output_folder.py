@@ -38,6 +38,11 @@ def runner(output: Path) -> int | None:
     return pid_lock.holder(output / _LOCK)
 
 
+def other_host(output: Path) -> str | None:
+    """Returns the machine of the run that uses the output, if that is not this one."""
+    return pid_lock.other_host(output / _LOCK)
+
+
 def begin(output: Path) -> None:
     """Forgets how the run before ended. Raises OSError."""
     (output / _EXIT_CODE).unlink(missing_ok=True)

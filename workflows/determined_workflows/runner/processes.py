@@ -116,7 +116,7 @@ class CommandProcesses:
         for id, start in self._starts.items():
             code = _reaped(pids[id]) if id in pids else -signal.SIGKILL
             if code == -signal.SIGKILL:
-                outcomes.append(End(id, None, "its supervisor was killed; it will run again"))
+                outcomes.append(End(id, None, "its supervisor was killed"))
             else:
                 supervisor.store(start.stat, start.text(code))
                 outcomes.append(End(id, code))

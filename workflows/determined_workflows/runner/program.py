@@ -1,5 +1,6 @@
 """The verbs of the grid runner with their flags, and the program ``run`` of the distribution ``detent-runner``."""
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
@@ -41,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     args.program = PROGRAM
     try:
-        return verb.act(args)
+        code = verb.act(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader (head, less) has closed the pipe: prevents another error message at interpreter exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except RunnerError as error:
         print(f"{PROGRAM}: {errors.in_words_of(PROGRAM, str(error))}", file=sys.stderr)
         return error.exit_code

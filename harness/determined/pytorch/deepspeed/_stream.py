@@ -43,7 +43,7 @@ class Stream:
 
 
 class TrainingData:
-    """Yields the stream once per batch; an epoch has as many batches as fit completely into the data."""
+    """Yields the stream once per batch; an epoch has as many batches as fit completely into the data, at least one."""
 
     def __init__(self, data: TrainingSource, micro_batches: int) -> None:
         if not len(data):

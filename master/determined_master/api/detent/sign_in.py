@@ -105,8 +105,8 @@ async def _open(users: Users, body: schemas.SignInBody) -> tuple[str, UserRow]:
 
 
 def _from_this_machine(request: Request) -> None:
-    """Checks that the request comes from this machine: agents elsewhere know that token too, and it lets them in only
-    as agents."""
+    """Checks that the request comes from this machine, where the owner of the data folder is: the token in it stands
+    for that owner, and a copy elsewhere makes no links."""
     client = request.client.host if request.client else ""
     server = (request.scope.get("server") or ("",))[0]
     is_forwarded = "x-forwarded-for" in request.headers

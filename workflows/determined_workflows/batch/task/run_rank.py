@@ -88,7 +88,7 @@ class Rank:
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(signal.Signals(number).name)
-        if number == signal.SIGTERM and len(self._signals) == 1:
+        if number == signal.SIGTERM and self._signals.count("SIGTERM") == 1:
             seconds = max(self._plan["kill_wait"] - MARGIN_SECONDS, 0.5)
             timer = threading.Timer(seconds, self._give_up)
             timer.daemon = True

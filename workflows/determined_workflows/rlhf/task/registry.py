@@ -11,7 +11,7 @@ Made = TypeVar("Made")
 
 
 class UnknownName(KeyError):
-    """A name that nothing was registered under. Its text is a sentence with the nearest name and all names."""
+    """A name that nothing was registered under. Its text is a sentence with the nearest name, or else all names."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -45,7 +45,7 @@ class Registry(Generic[Made]):
         self.makers[name] = maker
 
     def get(self, name: str) -> Callable[..., Made]:
-        """Returns what was registered under ``name``. Raises UnknownName with the nearest name."""
+        """Returns what was registered under ``name``. Raises UnknownName with the nearest name, or all names."""
         maker = self.makers.get(name)
         if maker is None:
             raise UnknownName(unknown_name(self.kind, name, self.makers, f"add it by register_{self.kind}"))
@@ -77,7 +77,10 @@ def unknown_name(kind: str, name: str, known: Iterable[str], otherwise: str = ""
 
 
 def _is_same(known: object, maker: object) -> bool:
-    """Returns True if a module was imported twice, as a reload does."""
+    """Returns True for one maker, and for classes and functions of a module that was imported twice, as by a reload.
+
+    Two partials differ: what they bind cannot always be compared.
+    """
     place = _place(maker)
     return known is maker or (place == _place(known) and "<locals>" not in place and "<lambda>" not in place)
 
