@@ -185,7 +185,7 @@ def open_shim(folder: RunFolder) -> tuple[int, int] | None:
     try:
         noted = json.loads(read_regular(folder.pid, MAX_BYTES))
         descriptor = os.pidfd_open(noted["pid"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     process = process_table.find(noted["pid"])
     if process is not None and process.started == noted["started"] and not _has_ended(descriptor):
