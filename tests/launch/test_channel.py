@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -95,6 +96,23 @@ def test_many_silent_peers_do_not_block_other_clients(running_server):
     assert time.monotonic() - began < 3
     for peer in silent:
         peer.close()
+
+
+def test_a_server_that_could_not_start_a_thread_answers_the_next_client(running_server, monkeypatch):
+    start, failures = threading.Thread.start, []
+
+    def fail_once(thread):
+        if not failures:
+            failures.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail_once)
+        with pytest.raises(ConnectionError):
+            client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo"}, patience=0)
+        assert failures
+    assert client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo"}, patience=5)
 
 
 def test_a_frame_over_the_limit_ends_the_connection(running_server):
