@@ -58,7 +58,7 @@ async def test_an_exit_record_that_a_task_wrote_before_it_killed_its_shim_keeps_
         os.kill(shim[0], signal.SIGKILL)
         os.close(shim[1])
         assert (await ended(master, bad)).kind == "system"
-        assert daemon.held_slots == set()
+        assert daemon.held_slots == {}
     processes.kill_all(lambda: processes.marked("DET_CONTAINER_ID", bad.container_id))
 
 
