@@ -150,7 +150,7 @@ class Container:
                 logger.exception(
                     "cannot send the remaining metric reports of a container; they are lost", extra=self._ids
                 )
-            self.exit = masked(await asyncio.to_thread(exit_of, ended, self.folder), self._mask)
+            self.exit = await self._exit_of(ended)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             await asyncio.to_thread(self._record_exit, self.exit)
             await self._shipper.finish(with_report=True)
@@ -160,6 +160,15 @@ class Container:
             return
         await self._shipper.finish()
         self._move(ContainerState.TERMINATED, is_urgent=True)
+
+    async def _exit_of(self, ended: RunEnd) -> ContainerExit:
+        """Returns the exit for the master. A failure ends the container too, which would hold its slots for good."""
+        try:
+            return masked(await asyncio.to_thread(exit_of, ended, self.folder), self._mask)
+        except Exception as problem:
+            logger.exception("cannot describe the end of a container", extra=self._ids)
+            message = f"the agent cannot describe how the container ended: {type(problem).__name__}"
+            return ContainerExit(kind="system", message=message)
 
     def _record_exit(self, ended: ContainerExit) -> None:
         """Writes the end into the log and into the record. Blocking: it looks through the files that the
@@ -200,7 +209,7 @@ class Container:
             self._move(ContainerState.RUNNING, is_urgent=not self._is_ready)
             if self._is_stopping:
                 self._driver.stop(self.folder)
-            return await self._driver.wait(self.folder)
+            return await self._wait()
         except NotStarted as problem:
             return RunEnd("failed_to_start", message=str(problem))
         except SystemFailure as problem:
@@ -221,6 +230,17 @@ class Container:
                 logger.warning("the disk is full; a container waits: %s", error, extra=self._ids)
             await asyncio.sleep(DISK_RETRY_SECONDS)
         return False
+
+    async def _wait(self) -> RunEnd:
+        """Returns how the container ended; retries while the disk is too full to record the end."""
+        while True:
+            try:
+                return await self._driver.wait(self.folder)
+            except OSError as error:
+                if not is_out_of_space(error):
+                    raise
+                logger.warning("the disk is full; the end of a container waits: %s", error, extra=self._ids)
+            await asyncio.sleep(DISK_RETRY_SECONDS)
 
     async def _prepare(self) -> ContainerLaunch | None:
         """Returns the launch; None if the container was stopped before."""

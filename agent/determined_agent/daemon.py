@@ -5,7 +5,7 @@ import dataclasses
 import logging
 import socket
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -133,9 +133,9 @@ class Daemon:
         return self.reported.model_copy(update={"last_output": last_output}) if last_output else self.reported
 
     @property
-    def held_slots(self) -> Set[int]:
-        """Returns the slots of containers that have not ended."""
-        return {number for container in self._containers.values() for number in container.held_slots}
+    def held_slots(self) -> Mapping[int, str]:
+        """Returns, by slot, the containers that have not ended."""
+        return {number: name for name, container in self._containers.items() for number in container.held_slots}
 
     @property
     def has_tasks(self) -> bool:

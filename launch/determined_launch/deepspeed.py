@@ -23,6 +23,7 @@ _KNOWN = {
     for name in (
         *("hostfile", "include", "exclude", "num_nodes", "num_gpus", "master_port", "master_addr", "node_rank"),
         *("module", "no_python", "launcher", "launcher_args", "ssh_port", "venv_script", "autotuning"),
+        *("no_local_rank", "no_ssh", "no_ssh_check"),  # --no_ is ambiguous
     )
 } | {"H": "hostfile", "i": "include", "e": "exclude", "num_accelerators": "num_gpus"}
 # deepspeed starts wrap_rank; this decides how the user's own words are started
@@ -51,7 +52,7 @@ def build(line: LaunchLine, part: Part, *, hostfile: str, port: str, python: str
             port,
             "--no_python",
             "--no_local_rank",
-            *options.without(line.overrides, _HOW),
+            *options.without(line.overrides, _HOW, _KNOWN),
             python,
             "-m",
             "determined_launch.wrap_rank",

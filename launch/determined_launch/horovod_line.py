@@ -106,9 +106,9 @@ def _processes(given: Mapping[str, str], hosts: Hosts) -> tuple[int, list[str]]:
 
 def _less_excluded(words: Sequence[str], by: Sequence[str]) -> tuple[str, ...]:
     """Returns ``words`` without the options that an option in ``by`` excludes."""
-    said = {word.lstrip("-").replace("_", "-") for word in by if word.startswith("-")}
+    said = {name.replace("_", "-") for name in options.given(by, KNOWN)}
     dropped = [flag for group in _EXCLUSIVE if said & set(group) for flag in group if flag not in said]
-    kept = options.without(words, dropped)
+    kept = options.without(words, dropped, KNOWN)
     if "autotune" not in dropped:
         return kept
     at = kept.index("--autotune-log-file") if "--autotune-log-file" in kept else len(kept)

@@ -50,9 +50,9 @@ class Sshd:
         lines = {
             "Port": self._port,
             "ListenAddress": self._address,
-            "HostKey": self._folder / "host_key",
-            "AuthorizedKeysFile": self._folder / "authorized_keys",
-            "SetEnv": f"{worker_environment.MARK}={self._run}",
+            "HostKey": _quoted(self._folder / "host_key"),
+            "AuthorizedKeysFile": _quoted_pattern(self._folder / "authorized_keys"),
+            "SetEnv": _quoted(f"{worker_environment.MARK}={self._run}"),
             "PidFile": "none",
             "LogLevel": "ERROR",
             "UsePAM": "no",
@@ -82,8 +82,8 @@ def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) 
         known.append(f"{name} {' '.join(key.split()[:2])}\n")
         config.append(f"Host {name}\n  HostName {address}\n  Port {port}\n  HostKeyAlias {name}\n")
     config.append(
-        f"Host *\n  IdentityFile {folder / 'id'}\n  IdentitiesOnly yes\n  BatchMode yes\n"
-        f"  UserKnownHostsFile {folder / 'known_hosts'}\n  GlobalKnownHostsFile /dev/null\n"
+        f"Host *\n  IdentityFile {_quoted_pattern(folder / 'id')}\n  IdentitiesOnly yes\n  BatchMode yes\n"
+        f"  UserKnownHostsFile {_quoted_pattern(folder / 'known_hosts')}\n  GlobalKnownHostsFile /dev/null\n"
         "  UpdateHostKeys no\n  LogLevel ERROR\n  ServerAliveInterval 15\n"
     )
     (folder / "known_hosts").write_text("".join(known), encoding="utf-8")
@@ -113,6 +113,17 @@ def _folder(run: Path) -> Path:
     folder = run / "info" / "ssh"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def _quoted(value: object) -> str:
+    """Returns a value as one word of a configuration of OpenSSH: the path of a run may have spaces."""
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _quoted_pattern(path: Path) -> str:
+    """Returns the path as the value of an option in which OpenSSH replaces ``%h`` and the like."""
+    return _quoted(str(path).replace("%", "%%"))
 
 
 def _make_key(path: Path) -> str:

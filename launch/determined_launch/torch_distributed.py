@@ -22,6 +22,7 @@ _KNOWN = {
     for name in (
         *("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port", "max_restarts", "local_addr"),
         *("rdzv_backend", "rdzv_endpoint", "standalone", "module", "no_python", "run_path"),
+        "monitor_interval",  # --mo is ambiguous
     )
 } | {"m": "module"}
 # torch starts wrap_rank; this decides how the user's own words are started
@@ -48,7 +49,7 @@ def build(line: LaunchLine, facts: RendezvousFacts, *, port: str, python: str) -
             "0",
             *_rendezvous(given, facts, port),
             "--module",
-            *options.without(line.overrides, _HOW),
+            *options.without(line.overrides, _HOW, _KNOWN),
             # RANK before the "--": argparse gives everything from the first positional on to the module untouched
             "determined_launch.wrap_rank",
             "RANK",

@@ -7,13 +7,14 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from tests.support.waiting import wait_until
 
 from determined_launch import handshake, process_table, worker_environment
-from determined_launch.channel import client, frames, remote_shell, server
+from determined_launch.channel import client, frames, remote_shell, server, verbs
 from determined_launch.channel.frames import Closed
 from determined_launch.channel.server import Server
 from determined_launch.channel.verbs import Attend, Run
@@ -97,6 +98,23 @@ def test_many_silent_peers_do_not_block_other_clients(running_server):
         peer.close()
 
 
+def test_a_server_that_could_not_start_a_thread_answers_the_next_client(running_server, monkeypatch):
+    start, failures = threading.Thread.start, []
+
+    def fail_once(thread):
+        if not failures:
+            failures.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail_once)
+        with pytest.raises(ConnectionError):
+            client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo"}, patience=0)
+        assert failures
+    assert client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo"}, patience=5)
+
+
 def test_a_frame_over_the_limit_ends_the_connection(running_server):
     with socket.create_connection(("127.0.0.1", running_server.port), timeout=5) as peer:
         handshake.prove(peer, PROOF, b"", ends=server.ENDS, patience=5)
@@ -115,7 +133,8 @@ def test_the_verb_run_returns_output_and_exit_code(running_server):
     assert (body, output) == (b'{"code": 7}', {frames.STDOUT: b"out\n", frames.STDERR: b"err\n"})
 
 
-def test_a_command_is_killed_when_its_caller_disconnects(running_server):
+def test_a_command_is_killed_when_its_caller_disconnects(running_server, monkeypatch):
+    monkeypatch.setattr(verbs, "_GRACE_SECONDS", 0.2)
     command = "trap '' TERM; sleep 300 & echo $!; wait"
     connection = client.connect(
         "127.0.0.1", running_server.port, PROOF, {"verb": "run", "command": command}, patience=5

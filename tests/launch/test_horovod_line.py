@@ -74,6 +74,7 @@ def test_more_processes_than_slots_are_refused():
     [
         ("--hierarchical-allreduce", "--no-hierarchical-allreduce"),
         ("--mpi", "--gloo"),
+        ("-Ha:1", "-H"),
         ("--autotune", "--fusion-threshold-mb"),
         ("--hostfile=h", "-H"),
         ("--network-interface=ib0", "--network-interfaces"),

@@ -6,7 +6,7 @@ import logging
 import os
 import pwd
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 from determined.link.messages import SlotFacts, SlotStatus
@@ -30,7 +30,7 @@ class Tasks(Protocol):
     def container_ids(self) -> Set[str]: ...
 
     @property
-    def held_slots(self) -> Set[int]: ...
+    def held_slots(self) -> Mapping[int, str]: ...
 
     def set_slot_statuses(self, statuses: list[SlotStatus]) -> None: ...
 

@@ -1,6 +1,6 @@
 """Decides from readings of the accelerators which slots may be used. Pure: it takes the time as an argument."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from determined.link.messages import SlotFacts, SlotStatus
 from determined_agent.accelerators.device import Device
@@ -29,13 +29,14 @@ class SlotWatch:
         self._first_errors: dict[str, int] = {}
         self._broken: dict[str, str] = {}
         self._buses: dict[str, str] = {}
-        self._idle_since: dict[int, float] = {}
+        self._idle_since: dict[int, tuple[str, float]] = {}
+        """By slot: the container that has it, and the time since which it is idle."""
 
     def statuses(
         self,
         devices: Sequence[Device],
         *,
-        held: Set[int],
+        held: Mapping[int, str],
         ours: Collection[int],
         owner: Owner,
         faults: Mapping[str, str],
@@ -46,7 +47,7 @@ class SlotWatch:
 
         Args:
             devices: the present reading.
-            held: slots that a task of this agent has.
+            held: slots that tasks of this agent have, and their containers.
             ours: processes of this agent's tasks.
             owner: returns a process's user.
             faults: new hardware faults by address on the bus.
@@ -61,7 +62,7 @@ class SlotWatch:
             if broken:
                 statuses.append(SlotStatus(id=slot.id, status="unhealthy", reason=broken))
             elif device is not None and slot.id in held:
-                statuses += self._idle(slot, device, now)
+                statuses += self._idle(slot, held[slot.id], device, now)
             elif device is not None:
                 self._idle_since.pop(slot.id, None)
                 reason = self.occupation(device, ours=ours, owner=owner)
@@ -101,11 +102,14 @@ class SlotWatch:
         if grown > 0:
             self._broken[device.uuid] = f"{grown} uncorrected errors of its memory (ECC) since the agent started"
 
-    def _idle(self, slot: SlotFacts, device: Device, now: float) -> list[SlotStatus]:
+    def _idle(self, slot: SlotFacts, container_id: str, device: Device, now: float) -> list[SlotStatus]:
         if device.utilization != 0 or not self._idle_seconds:
             self._idle_since.pop(slot.id, None)
             return []
-        since = self._idle_since.setdefault(slot.id, now)
+        holder, since = self._idle_since.get(slot.id, (container_id, now))
+        if holder != container_id:  # the slot changed hands between two looks
+            since = now
+        self._idle_since[slot.id] = (container_id, since)
         if now - since < self._idle_seconds:
             return []
         # The limit, not the time that passed: a reason that changes with every look would be reported each time.

@@ -84,7 +84,7 @@ def private_mounts(plan: ContainerPlan, identity: Identity) -> list[Mount]:
         texts = {PASSWD: with_user(_read(PASSWD), identity), GROUP: with_group(_read(GROUP), identity)}
         for path, text in texts.items():
             copy = folder.temporary / path.name
-            copy.write_text(text)
+            copy.write_text(text, encoding="utf-8", errors="surrogateescape")
             copy.chmod(0o644)
             mounts.append(Mount(str(copy), str(path), True))
     return mounts

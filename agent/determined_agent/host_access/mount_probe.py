@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from determined_agent.environments.source_roots import SOURCE_ROOTS
@@ -20,14 +21,28 @@ _CLONE_NEWNS = 0x00020000
 _TRY_ROOT = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({_CLONE_NEWNS}) != 0)"
 
 
-@functools.cache
+def _kept(probe: Callable[[], bool]) -> Callable[[], bool]:
+    """Returns ``probe`` with a memory for its answer. No answer in time is False for now, and asked for again."""
+    cached = functools.cache(probe)
+
+    @functools.wraps(probe)
+    def answer() -> bool:
+        try:
+            return cached()
+        except subprocess.TimeoutExpired:  # functools.cache forgets exceptions
+            return False
+
+    return answer
+
+
+@_kept
 def can_mount_as_root() -> bool:
     """Returns True if this process is root and may mount without a user namespace."""
     argv = [sys.executable, "-I", "-S", "-c", _TRY_ROOT]
     return _succeeds(argv)
 
 
-@functools.cache
+@_kept
 def can_mount() -> bool:
     """Returns True if a child process could mount a folder."""
     with tempfile.TemporaryDirectory(prefix="detent-") as folder:
@@ -38,7 +53,4 @@ def can_mount() -> bool:
 
 
 def _succeeds(argv: list[str]) -> bool:
-    try:
-        return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+    return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0

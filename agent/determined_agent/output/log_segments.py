@@ -150,7 +150,8 @@ class SegmentWriter:
     def _rotate(self) -> None:
         start = self.end
         try:
-            file = os.open(_name(start), os.O_WRONLY | _NEW, 0o600, dir_fd=self._folder)
+            # A file that exists is the task's, perhaps a link to one of another folder.
+            file = os.open(_name(start), os.O_WRONLY | os.O_EXCL | _NEW, 0o600, dir_fd=self._folder)
         except OSError:
             return  # continues in the old segment
         os.close(self._file)

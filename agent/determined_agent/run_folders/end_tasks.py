@@ -34,9 +34,12 @@ def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> li
     folders = list(folders)
     containers = [folder for folder in folders if engine_of(folder)]
     shims = {folder: shim for folder in folders if (shim := open_shim(folder)) is not None}
+    # A shim that was killed has left the processes of its task, and no exit record.
+    unended = [folder for folder in folders if folder in shims or (folder not in containers and _has_no_end(folder))]
     try:
-        for folder, (_pid, descriptor) in shims.items():
+        for folder in unended:
             folder.request_stop()
+        for _pid, descriptor in shims.values():
             _send(descriptor, signal.SIGTERM)
         deadline = time.monotonic() + seconds
         for _pid, descriptor in shims.values():
@@ -45,10 +48,10 @@ def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> li
     finally:
         for _pid, descriptor in shims.values():
             os.close(descriptor)
-    for folder in shims:
+    for folder in unended:
         processes.kill_all(functools.partial(processes.marked, CONTAINER_ID, folder.path.name))
     left = [folder.path.name for folder in containers if not end_container(folder)]
-    return left + [folder.path.name for folder in shims if is_running(folder)]
+    return left + [folder.path.name for folder in unended if is_running(folder)]
 
 
 def is_running(folder: RunFolder) -> bool:
@@ -56,6 +59,11 @@ def is_running(folder: RunFolder) -> bool:
     if engine_of(folder):
         return not has_ended(folder)
     return has_shim(folder) or bool(processes.marked(CONTAINER_ID, folder.path.name))
+
+
+def _has_no_end(folder: RunFolder) -> bool:
+    """Returns True if a process was started and its end is not recorded."""
+    return folder.order.exists() and not folder.exit.exists()
 
 
 def _send(descriptor: int, number: int) -> None:

@@ -66,7 +66,8 @@ class Identity(NamedTuple):
             _set_groups(self.groups)
             libc.syscall(_SETFSGID, self.gid)
             libc.syscall(_SETFSUID, self.uid)
-            if libc.syscall(_SETFSUID, -1) != self.uid:
+            # A uid is unsigned, and the C library returns an int.
+            if libc.syscall(_SETFSUID, -1) & 0xFFFFFFFF != self.uid:
                 raise PermissionError(f"cannot act as uid {self.uid}")
             yield
         finally:

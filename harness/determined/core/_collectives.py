@@ -48,20 +48,22 @@ class SingleProcessCollectives:
 
 
 class ChiefCollectives:
-    """The chief's side: listens until every worker has proved the key. Drops a peer that cannot prove it in time."""
+    """The chief's side: listens until every worker has proved the key, or the time for all of them is over.
+
+    Drops a peer that cannot prove the key in time.
+    """
 
     def __init__(self, listener: socket.socket, size: int, key: bytes) -> None:
         self._process = OwnProcess()
         self._workers: dict[int, socket.socket] = {}
         with listener:
             listener.listen(size * 2)
-            listener.settimeout(PATIENCE_SECONDS)
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while len(self._workers) < size - 1:
-                try:
-                    peer, _ = listener.accept()
-                except TimeoutError:
+                peer = _accept(listener, deadline)
+                if peer is None:
                     missing = sorted(set(range(1, size)) - set(self._workers))
-                    raise TimeoutError(f"workers of rank {missing} did not connect in time") from None
+                    raise TimeoutError(f"workers of rank {missing} did not connect in time")
                 rank = _admit(peer, key)
                 if rank is None or rank in self._workers or not 0 < rank < size:
                     peer.close()
@@ -158,6 +160,18 @@ def _connect_unix(path: str) -> socket.socket:
         peer.close()
         raise
     return peer
+
+
+def _accept(listener: socket.socket, deadline: float) -> socket.socket | None:
+    """Returns the next peer, or None after the deadline."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return None
+    listener.settimeout(left)
+    try:
+        return listener.accept()[0]
+    except TimeoutError:
+        return None
 
 
 def _admit(peer: socket.socket, key: bytes) -> int | None:

@@ -10,7 +10,7 @@ from determined import core
 from determined.pytorch import _device
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._gradient_sync import GradientSync, HorovodSync
-from determined.pytorch._setup import Setup, framework
+from determined.pytorch._setup import Setup, end_process_group, framework
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def init(
         device = _device.find(peers.local_rank)
         if peers.size > 1 and not by_horovod and not torch.distributed.is_initialized():
             torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-            stack.callback(torch.distributed.destroy_process_group)
+            stack.callback(end_process_group, torch.distributed.group.WORLD)
         setup.seed_streams()
         yield PyTorchTrialContext(
             context,

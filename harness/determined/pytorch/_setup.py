@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from determined import core
 from determined.core._cluster_info import read
 from determined.errors import FrameworkMissing
@@ -22,6 +24,12 @@ def framework(name: str) -> Any:  # noqa: ANN401  # an optional framework withou
         if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
             raise
         raise FrameworkMissing(name.partition(".")[0]) from None
+
+
+def end_process_group(made: torch.distributed.ProcessGroup | None) -> None:
+    """Destroys torch's process group if it is still the one that ``init`` made: a script may have ended it."""
+    if torch.distributed.is_initialized() and torch.distributed.group.WORLD is made:
+        torch.distributed.destroy_process_group()
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,13 @@ class Server:
                 self._unproved[id(peer)] = peer
                 while len(self._unproved) > MAX_UNPROVED:
                     _drop(self._unproved.popitem(last=False)[1])
-            threading.Thread(target=self._serve, args=(peer,), name="channel", daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(peer,), name="channel", daemon=True).start()
+            except RuntimeError:  # at a limit of threads: the next client may have more luck
+                with self._lock:
+                    self._unproved.pop(id(peer), None)
+                peer.close()
+                time.sleep(_PAUSE_SECONDS)
 
     def _serve(self, peer: socket.socket) -> None:
         with peer:

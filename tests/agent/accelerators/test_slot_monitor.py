@@ -4,7 +4,7 @@ import asyncio
 import os
 import pwd
 import signal
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 import pynvml
 import pytest
@@ -30,7 +30,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self.container_ids: Set[str] = set()
-        self.held_slots: Set[int] = set()
+        self.held_slots: Mapping[int, str] = {}
         self.reports: list[list[SlotStatus]] = []
 
     def set_slot_statuses(self, statuses: list[SlotStatus]) -> None:
@@ -112,7 +112,7 @@ async def test_a_slot_is_occupied_while_its_memory_is_in_use(nvml, monitor):
     assert last_statuses(tasks) == {1: ("occupied", "30,000 MiB of its memory are still in use")}
     assert await monitor.occupation([0]) == ""
     assert await monitor.occupation([0, 1]) == "slot 1: 30,000 MiB of its memory are still in use"
-    tasks.held_slots = {1}
+    tasks.held_slots = {1: "c1"}
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {}
 
@@ -186,7 +186,7 @@ async def test_memory_errors_count_from_zero_after_a_reload_of_the_driver(nvml, 
     }
 
 
-def statuses(watch, now, utilization, held=frozenset({0})):
+def statuses(watch, now, utilization, held={0: "c1"}):
     device = Device("GPU-a", "cuda", utilization=utilization)
     slot_statuses = watch.statuses([device], held=held, ours=(), owner=str, faults={}, problem="", now=now)
     return [(status.status, status.reason) for status in slot_statuses]
@@ -197,9 +197,16 @@ def test_a_held_slot_is_idle_after_some_time_without_computation():
     assert statuses(watch, 0, 0) == statuses(watch, 1799, 0) == []
     assert statuses(watch, 1800, 0) == [("idle", "its task has not computed on it for 30 minutes or more")]
     assert statuses(watch, 1801, 50) == statuses(watch, 1900, 0) == statuses(watch, 3000, None) == []
-    assert statuses(watch, 3001, 0) == statuses(watch, 3002, 0, held=frozenset()) == statuses(watch, 9000, 0) == []
+    assert statuses(watch, 3001, 0) == statuses(watch, 3002, 0, held={}) == statuses(watch, 9000, 0) == []
     never = SlotWatch([A], busy_mib=0, idle_seconds=0)
     assert statuses(never, 0, 0) == statuses(never, 1e9, 0) == []
+
+
+def test_the_idle_time_of_a_slot_begins_anew_with_another_container():
+    watch = SlotWatch([A], busy_mib=0, idle_seconds=60)
+    assert statuses(watch, 0, 0) == []
+    assert statuses(watch, 60, 0, held={0: "c2"}) == statuses(watch, 119, 0, held={0: "c2"}) == []
+    assert [status for status, _ in statuses(watch, 120, 0, held={0: "c2"})] == ["idle"]
 
 
 def test_an_occupation_names_at_most_three_processes():

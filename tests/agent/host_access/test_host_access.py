@@ -3,6 +3,7 @@
 No container engine is used.
 """
 
+import importlib.util
 import os
 import subprocess
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access import access as host_access
 from determined_agent.host_access.access import ClusterFolders, HostAccess, HostRules, is_allowed_device
 from determined_agent.host_access.host_mounts import HostMounts
-from determined_agent.host_access.mount_probe import can_mount, can_mount_as_root
+from determined_agent.host_access.mount_probe import can_mount_as_root
 from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.settings import Settings
 from determined_agent.task_process.identity import Identity
@@ -361,9 +362,18 @@ async def test_an_agent_without_mount_rights_allows_named_folders_and_those_that
         assert f"{tmp_path}/data/deep is not named itself" in text, "the folder above it is the agent's own"
 
 
-def test_a_mount_that_does_not_answer_counts_as_none(monkeypatch: pytest.MonkeyPatch):
+def test_a_mount_that_does_not_answer_counts_as_none_until_it_answers(monkeypatch: pytest.MonkeyPatch):
     def hang(argv: list[str], **_: Any) -> None:
         raise subprocess.TimeoutExpired(argv, 30)
 
+    spec = importlib.util.find_spec("determined_agent.host_access.mount_probe")
+    assert spec is not None
+    assert spec.loader is not None
+    probe = importlib.util.module_from_spec(spec)  # without the answers of other tests
+    spec.loader.exec_module(probe)
     monkeypatch.setattr(subprocess, "run", hang)
-    assert not can_mount.__wrapped__()
+    assert (probe.can_mount(), probe.can_mount_as_root()) == (False, False)
+    monkeypatch.setattr(subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(argv, 0))
+    assert (probe.can_mount(), probe.can_mount_as_root()) == (True, True)
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert (probe.can_mount(), probe.can_mount_as_root()) == (True, True), "an answer is kept"

@@ -1,5 +1,7 @@
 """An agent whose disk is full: starts wait, output waits, and a stop still ends the task."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,9 @@ from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
 
+from determined.link.run_folder import RunFolder
 from determined_agent import container
+from determined_agent.drivers.process import open_shim
 from determined_agent.output import log_segments
 from determined_agent.output.log_segments import STDOUT, SegmentWriter
 from determined_agent.task_process import processes
@@ -82,6 +86,27 @@ async def test_a_task_that_prints_on_a_full_disk_waits_and_can_still_be_stopped(
     numbers = [int(line) for line in master.text_of(desired.container_id) if len(line) < 10 and line.strip("0")]
     assert numbers == list(range(1, len(numbers) + 1)), "no line is missing"
     assert len(numbers) >= count_in(counted), "the lines that were printed on the full disk are there"
+
+
+async def test_the_end_of_a_container_is_recorded_when_there_is_space(
+    disk: SmallDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    master, desired = FakeLinkMaster(), make_desired("echo up; sleep 1000")
+    async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
+        await master.set_desired(desired)
+        await eventually(lambda: master.text_of(desired.container_id) == ["up"])
+        disk.fill()
+        shim = open_shim(RunFolder(disk.path / "data" / "runs" / desired.container_id))
+        assert shim is not None
+        os.kill(shim[0], signal.SIGKILL)
+        os.close(shim[1])
+        await eventually(lambda: "the end of a container waits" in caplog.text)
+        disk.free()
+        await eventually(lambda: (t := master.report_of(desired.container_id)) is not None and t.exit is not None)
+    report = master.report_of(desired.container_id)
+    assert report is not None
+    assert report.exit is not None
+    assert report.exit.message == "the task's shim ended without an exit record"
 
 
 def count_in(file: Path) -> int:

@@ -2,20 +2,24 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.agent.test_daemon import ended, state_is
-from tests.support.agents import agent_on, make_desired
+from tests.support.agents import agent_on, make_desired, outcome
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ReportedState
 from determined.link.run_folder import RunFolder
+from determined_agent import container
 from determined_agent.drivers.driver import RunEnd
+from determined_agent.drivers.process import open_shim
 from determined_agent.output import exit_report
 from determined_agent.output.exit_report import exit_of
+from determined_agent.task_process import processes
 
 BAD_EXIT_RECORDS = {
     "fifo": 'mkfifo "$DET_RUN_DIR/exits/rank-0.json"',
@@ -37,6 +41,43 @@ async def test_a_bad_exit_record_does_not_disturb_other_containers(tmp_path: Pat
         await master.set_desired(bad, good)
         assert (await ended(master, good)).code == 4
         assert master.text_of(good.container_id)[:1] == ["fine"]
+
+
+@pytest.mark.parametrize("record", ['{"code": "x"}', '{"signal": {}}'])
+async def test_an_exit_record_that_a_task_wrote_before_it_killed_its_shim_keeps_no_slot(
+    tmp_path: Path, record: str
+) -> None:
+    master, bad = FakeLinkMaster(), make_desired("sleep 1000")
+    folder = RunFolder(tmp_path / "runs" / bad.container_id)
+    async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
+        await master.set_desired(bad)
+        await eventually(state_is(master, bad, "RUNNING"))
+        shim = open_shim(folder)
+        assert shim is not None
+        folder.exit.write_text(record)
+        os.kill(shim[0], signal.SIGKILL)
+        os.close(shim[1])
+        assert (await ended(master, bad)).kind == "system"
+        assert daemon.held_slots == {}
+    processes.kill_all(lambda: processes.marked("DET_CONTAINER_ID", bad.container_id))
+
+
+async def test_an_end_that_cannot_be_described_is_a_system_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> ContainerExit:
+        raise ValueError("no such exit")
+
+    monkeypatch.setattr(container, "exit_of", fail)
+    result, _, _ = await outcome(tmp_path, "true")
+    assert (result.kind, result.message) == ("system", "the agent cannot describe how the container ended: ValueError")
+
+
+def test_a_pid_file_with_a_number_that_no_process_has_is_no_shim(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "container")
+    folder.make()
+    folder.pid.write_text(json.dumps({"pid": 10**30, "started": 1}))
+    assert open_shim(folder) is None
 
 
 def test_the_exit_of_many_long_records_is_bounded(tmp_path: Path) -> None:

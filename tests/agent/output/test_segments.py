@@ -177,6 +177,26 @@ def test_a_segment_of_another_owner_is_skipped(tmp_path: Path) -> None:
     assert log_segments.read(tmp_path, 0, owner=4711).frames[0].line == b"one"
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_file_that_a_task_prepared_is_not_used_as_the_next_segment(tmp_path: Path, is_link: bool) -> None:
+    folder, victim = tmp_path / "output", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_bytes(b"of another")
+    writer = make_written(folder, 1, segment_bytes=40)
+    prepared = folder / f"{3 * writer.end:020d}.seg"
+    if is_link:
+        prepared.hardlink_to(victim)
+    else:
+        prepared.write_bytes(b"of the task")
+    for number in range(1, 20):
+        writer.add(STDOUT, str(number % 10).encode(), float(number))
+        writer.flush()
+    writer.close()
+    assert prepared.read_bytes() == (b"of another" if is_link else b"of the task")
+    assert read_all(folder) == [str(number % 10).encode() for number in range(20)]
+    assert len(list(folder.iterdir())) > 3, "later segments have other names"
+
+
 def test_a_folder_replaced_by_a_link_is_neither_read_nor_written(tmp_path: Path) -> None:
     other, link = tmp_path / "other", tmp_path / "output"
     other.mkdir()

@@ -13,9 +13,11 @@ from tests.support.fake_link_master import FakeLinkMaster
 from determined.link.messages import RunAs
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks import identity as identity_hook
 from determined_agent.hooks.hook import ContainerPlan
-from determined_agent.hooks.identity import IdentityHook
+from determined_agent.hooks.identity import IdentityHook, private_mounts
 from determined_agent.settings import Settings
+from determined_agent.task_process.identity import Identity
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users"),
@@ -157,3 +159,26 @@ async def test_an_agent_that_is_not_root_refuses_another_linked_user(
     own = ContainerPlan("c", spec.model_copy(update={"run_as": RunAs(uid=1000, gid=100)}), RunFolder(tmp_path))
     await hook.do(own)
     assert own.identity is None
+
+
+def test_file_rights_are_those_of_a_uid_beyond_31_bits(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    with Identity(3_000_000_000, 3_000_000_000, (3_000_000_000,), "ada", "lab").file_rights():
+        with pytest.raises(PermissionError):
+            secret.read_bytes()
+    assert secret.read_bytes() == b""
+
+
+def test_the_names_of_the_machine_may_be_in_another_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = b"ren\xe9:x:54009:54009:Ren\xe9:/:/bin/sh\n"
+    for name in ("PASSWD", "GROUP"):
+        path = tmp_path / name.lower()
+        path.write_bytes(names)
+        monkeypatch.setattr(identity_hook, name, path)
+    spec = make_desired(owner="ada", run_as=ADA).spec
+    assert spec is not None
+    folder = RunFolder(tmp_path / "run")
+    folder.make()
+    private_mounts(ContainerPlan("c", spec, folder), Identity(54001, 54101, (54101,), "ada", "lab"))
+    assert (folder.temporary / "passwd").read_bytes() == names + b"ada:x:54001:54101:::/bin/sh\n"

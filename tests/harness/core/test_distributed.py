@@ -1,15 +1,18 @@
 """Exchange of values between real worker processes, and the refusal of peers without the key."""
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 from determined import core
 from determined.core import _collectives
+from determined_launch import handshake
 
 WORKER = """
 import json, sys
@@ -118,6 +121,36 @@ def test_a_peer_without_the_key_is_disconnected_before_its_data_is_unpickled():
     assert collectives[0].gather("chief") == ["chief", "hello"]
     worker.close()
     collectives[0].close()
+
+
+def test_strangers_do_not_extend_the_time_for_missing_workers(monkeypatch):
+    import threading
+
+    monkeypatch.setattr(_collectives, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(handshake, "SECONDS", 0.05)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    address, ended = listener.getsockname(), threading.Event()
+
+    def visit():
+        while not ended.wait(0.1):
+            with contextlib.suppress(OSError):
+                socket.create_connection(address, timeout=1).close()
+
+    strangers = threading.Thread(target=visit)
+    strangers.start()
+    stop = threading.Timer(10, ended.set)
+    stop.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(TimeoutError, match=r"workers of rank \[1\] did not connect in time"):
+            _collectives.ChiefCollectives(listener, 2, b"key")
+        assert time.monotonic() - began < 5
+    finally:
+        stop.cancel()
+        ended.set()
+        strangers.join()
 
 
 def test_a_worker_refuses_a_chief_without_the_key():

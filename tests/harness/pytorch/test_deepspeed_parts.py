@@ -1,8 +1,11 @@
 """The parts of the DeepSpeed trial API that need no deepspeed: positions, configuration and refusals."""
 
 import json
+import sys
+import types
 
 import pytest
+import torch
 
 from determined import core
 from determined.pytorch import DataLoader, deepspeed
@@ -168,3 +171,45 @@ def test_a_checkpoint_inside_an_accumulation_is_refused(context):
     engine.micro_steps = 4
     with pytest.raises(RuntimeError, match="engine 0 is 1 micro batches into a batch"):
         keeper.save()
+
+
+@pytest.fixture
+def process_group_of_engine(monkeypatch):
+    """Replaces deepspeed by a module with what ``init`` uses of it; importing the real one takes seconds."""
+    engine_maker = types.ModuleType("deepspeed")
+    engine_maker.ops = types.SimpleNamespace(__compatible_ops__={})
+    engine_maker.init_distributed = lambda: None
+    monkeypatch.setitem(sys.modules, "deepspeed", engine_maker)
+    yield
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def make_group():
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+
+
+@pytest.mark.usefixtures("process_group_of_engine")
+def test_init_destroys_the_process_group_that_it_made():
+    with deepspeed.init(hparams={}):
+        assert torch.distributed.is_initialized()
+    assert not torch.distributed.is_initialized()
+
+
+@pytest.mark.usefixtures("process_group_of_engine")
+def test_a_script_may_destroy_the_process_group_of_init_itself():
+    with deepspeed.init(hparams={}):
+        torch.distributed.destroy_process_group()
+    assert not torch.distributed.is_initialized()
+
+
+@pytest.mark.usefixtures("process_group_of_engine")
+@pytest.mark.parametrize("is_before", [True, False])
+def test_init_keeps_a_process_group_that_the_script_made(is_before):
+    if is_before:
+        make_group()
+    with deepspeed.init(hparams={}):
+        if not is_before:
+            torch.distributed.destroy_process_group()
+            make_group()
+    assert torch.distributed.is_initialized()

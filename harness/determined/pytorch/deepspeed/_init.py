@@ -8,7 +8,7 @@ import torch
 
 from determined import core
 from determined.pytorch import _device
-from determined.pytorch._setup import Setup, framework
+from determined.pytorch._setup import Setup, end_process_group, framework
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
 from determined_launch import environment
 
@@ -42,8 +42,10 @@ def init(
             distributed = core.DistributedContext.from_deepspeed()
         context = stack.enter_context(setup.opened(distributed))
         device = _device.find(context.distributed.local_rank)
+        had_group = torch.distributed.is_initialized()
         _connect(engine_maker, context.distributed, device)
-        stack.callback(torch.distributed.destroy_process_group)
+        if not had_group:
+            stack.callback(end_process_group, torch.distributed.group.WORLD)
         setup.seed_streams()
         yield DeepSpeedTrialContext(
             context, hparams=setup.hparams, exp_conf=setup.config, trial_seed=setup.seed, device=device
