@@ -16,7 +16,7 @@ from determined.client.session import Session
 from determined.streams.windowed import WindowedStream
 from determined_cli.streams import port_forward
 
-SECONDS = 3.0
+SECONDS = 20.0
 
 
 class FakeClient:
