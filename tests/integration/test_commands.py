@@ -269,6 +269,9 @@ async def test_only_its_owner_writes_to_the_log_of_a_command(cluster: Cluster):
     await login(cluster.client, "admin")
     assert (await cluster.post("/api/v1/task/logs", line)).status_code == 200
     assert await log(cluster, command) == ["from outside"]
+    for name, length in (("stdtype", 9), ("source", 17), ("agentId", 256), ("containerId", 65), ("allocationId", 81)):
+        long = {"logs": [{"taskId": command, "log": "long", name: "x" * length}]}
+        assert (await cluster.post("/api/v1/task/logs", long)).status_code == 400, name
 
 
 async def test_the_cluster_page_shows_what_a_command_holds_and_waits_for(cluster: Cluster):

@@ -4,7 +4,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from determined_agent.environments.task_base import packages_for_tasks
+from determined_agent.environments import attempt_venv
+from determined_agent.environments.task_base import TaskBase, packages_for_tasks
 
 
 class Installed(metadata.Distribution):
@@ -45,3 +46,10 @@ def test_tasks_see_the_task_packages_and_those_that_the_user_added() -> None:
 
 def test_without_the_products_metadata_tasks_see_every_package() -> None:
     assert packages_for_tasks({"numpy": Installed()}) == {"numpy"}
+
+
+def test_programs_whose_names_begin_like_pip_run_under_the_python_of_the_attempt(tmp_path: Path):
+    scripts = dict.fromkeys(("pip", "pip3.11", "python3", "pip-sync", "pipx", "black"), b"\n")
+    base = TaskBase(tmp_path / "python3", (3, 11), (), tmp_path, scripts, ())
+    kept = attempt_venv.keep_programs(tmp_path / "data", base)
+    assert {path.name for path in kept.iterdir()} == {"pip-sync", "pipx", "black"}

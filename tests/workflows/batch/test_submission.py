@@ -181,3 +181,15 @@ def test_an_included_list_that_is_missing_is_named_with_the_folder_of_the_projec
     (project.root / "requirements.txt").write_text("numpy\n-r base.txt\n")
     with pytest.raises(ConfigError, match=f"^requirements.txt:2: base.txt is not in {project.root}$"):
         environment_job.find(project.root, print)
+
+
+def test_the_environment_of_a_project_that_was_copied_is_not_the_copys_own(tmp_path: Path) -> None:
+    environment = tmp_path / "a" / environment_job.FOLDER / "key" / "venv"
+    environment.mkdir(parents=True)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / environment_job.LINK).symlink_to(environment)
+        assert not environment_job.is_own(tmp_path / name / environment_job.LINK)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    assert environment_job.is_own(tmp_path / "link")
