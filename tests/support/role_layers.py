@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_block
 
 from determined_launch import process_table, processes
 from determined_launch.environment import RendezvousFacts
@@ -68,8 +68,9 @@ def run(folder: Path, **environ: str) -> "subprocess.CompletedProcess[str]":
 
 def start_containers(folder: Path, slots: Sequence[int], **environ: str) -> "list[subprocess.Popen[str]]":
     """Starts the layer in one container for each number of slots, all on this machine."""
-    shared = {"DET_ALLOCATION_KEY": KEY, "DTRAIN_SSH_PORT": str(free_port()), "DET_ALLOCATION_ID": "a.1"}
-    shared |= {"INTER_TRAIN_PROCESS_COMM_PORT_1": str(free_port())}
+    count = len(slots)
+    shared = {"DET_ALLOCATION_KEY": KEY, "DTRAIN_SSH_PORT": str(free_block(count)), "DET_ALLOCATION_ID": "a.1"}
+    shared |= {"INTER_TRAIN_PROCESS_COMM_PORT_1": str(free_block(count))}
     layers = []
     for rank in range(len(slots)):
         run_folder = folder / f"container-{rank}"
