@@ -13,7 +13,7 @@ _KEY = re.compile(
     r"(^|[_.-])(password|passwd|secrets?|credentials?|(api|access|private|secret)_?key|(access|api|auth|hf|hub)_?token)$",
     re.IGNORECASE,
 )
-_PAIR = re.compile(r"""([\w.-]+)(\s*:\s*)("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^,{}\[\]]+)""")
+_PAIR = re.compile(r"""(?<![\w.-])([\w.-]+)(\s*:\s*)("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^,{}\[\]]+)""")
 """A key of a mapping in an override, with its value."""
 _VARIABLE = re.compile(r"oc\.env:\s*\w*(KEY|TOKEN|SECRET|PASS|CREDENTIAL)", re.IGNORECASE)
 
