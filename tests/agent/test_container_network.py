@@ -13,6 +13,7 @@ import pytest
 from tests.support.agents import agent_on, is_done, make_desired
 from tests.support.container_engine import BASE_IMAGE, need_engine
 from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.free_ports import free_port
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerSpec
@@ -48,9 +49,7 @@ async def test_a_container_uses_the_bridge_unless_its_master_is_local_or_it_is_d
 
 async def test_two_containers_with_the_same_port_are_published_at_two_ports_of_the_machine(tmp_path: Path) -> None:
     hook = ContainerNetworkHook(is_master_local=False, proxy_ports=ProxyPortsHook())
-    with socket.socket() as listener:  # a port that is free now
-        listener.bind(("", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     plans = [make_plan(tmp_path, name, proxy_ports=[port], ports={"extra": 7777}) for name in ("one", "two")]
     for plan in plans:
         await hook.do(plan)

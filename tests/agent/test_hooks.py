@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import socket
 import venv
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.agents import agent_on, is_done, make_context, make_desired, outcome
 from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.free_ports import free_port
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ContextRef
@@ -249,9 +249,7 @@ LISTEN = (
 
 
 async def test_two_tasks_with_the_same_proxy_port_get_different_ports(tmp_path: Path) -> None:
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     os.mkfifo(tmp_path / "gate")
     script = LISTEN.format(port=port, folder=tmp_path)
     containers = [make_desired(["python3", "-c", script], proxy_ports=[port]) for _ in range(2)]

@@ -3,13 +3,13 @@
 import os
 import pty
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.free_ports import free_port
 
 from .conftest import Det, FakeMaster
 
@@ -120,8 +120,7 @@ def test_ids_of_the_master_are_completed(complete: Complete, fake: FakeMaster) -
     assert complete("e", "set", "name", "1") == ["12"]
     fake.answers.clear()
     assert complete("t", "logs", "4") == ["40"]  # from the cache
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     assert complete("-m", url, "t", "logs", "4") == []  # the cache has no ids of this master
 
 

@@ -16,8 +16,8 @@ import pytest
 from tests.support.document_reader import end_cluster, on_any_port, reader_environment, renumber, start_cluster
 from tests.support.document_runner import follow, steps
 from tests.support.fake_nvml import FakeNvml, Gpu
+from tests.support.free_ports import free_port
 from tests.support.packages import make_wheel
-from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
 
 # One worker runs all of them on one cluster.

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from tests.e2e.pages.conftest import Serving
 from tests.e2e.streams.conftest import StreamCluster
+from tests.support.free_ports import free_port
 from tests.support.live_cluster import Program, python
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
@@ -52,12 +53,6 @@ def documented() -> str:
     assert of_pages is not None
     certificate = "    ssl_certificate /etc/nginx/lab.crt;\n    ssl_certificate_key /etc/nginx/lab.key;\n"
     return match[1] + of_pages[1].replace("    listen 443 ssl;\n", f"    listen 443 ssl;\n{certificate}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def configured(folder: Path, pair: Pair, port: int, master: int) -> Path:

@@ -1,7 +1,6 @@
 """The tutorial and how-to pages work as written: their files are written and their commands run."""
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.document_reader import end_cluster, on_any_port, reader_environment, start_cluster
 from tests.support.document_runner import follow
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.budget(120, "follows a page with four trainings")]
@@ -86,8 +86,7 @@ def test_each_common_mistake_gets_the_answer_of_the_page(tmp_path: Path, environ
     mistakes = page.read_text(encoding="utf-8").count("\n## ")
     assert mistakes == 15
     # An unused port replaces the default one, on which somebody's cluster may run.
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        unused = taken.getsockname()[1]
+    unused = free_port()
 
     def prepare(command: str) -> str:
         return f"DET_MASTER=localhost:{unused} {command}" if command == "det experiment list" else on_any_port(command)

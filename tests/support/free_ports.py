@@ -1,23 +1,26 @@
 """Ports of this machine on which nobody listens, and connected sockets."""
 
 import contextlib
+import random
 import socket
+
+LISTENING = range(10_000, 20_000)
+"""Below the ports that Linux gives to outgoing connections: those of other tests would take a free one before its
+user listens on it."""
 
 
 def free_port() -> int:
-    """Returns a free port of 127.0.0.1."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Returns a free port of this machine."""
+    return free_block(1)
 
 
 def free_block(count: int) -> int:
     """Returns the first of several free ports in a row: the containers of one machine have one each."""
     while True:
-        first = free_port()
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError, OverflowError):
+        first = random.choice(LISTENING)
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                stack.enter_context(socket.socket()).bind(("", port))
             return first
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.rank_processes import finish, free_port, start
+from tests.support.free_ports import free_port
+from tests.support.rank_processes import finish, start
 
 LAUNCHERS = ("torch_distributed", "horovod", "deepspeed")
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import yaml
 from tests.support import live_processes
 from tests.support.compiler import python_path
+from tests.support.free_ports import free_port
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_models import E2E, ROOT, Model
 from tests.support.live_trials import Experiment
-from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
 
 EXAMPLE = ROOT / "examples" / "launchers"

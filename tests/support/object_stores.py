@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 from determined.storage.bucket_access import bucket_of, open_filesystem
@@ -60,7 +61,7 @@ class Store:
 
 @contextlib.contextmanager
 def s3_store(bucket: str = "checkpoints", *, prefix: str = "lab/runs", address: str = "127.0.0.1") -> Iterator[Store]:
-    port = _free_port(address)
+    port = free_port()
     with _server([sys.executable, "-m", "moto.server", "-H", address, "-p", str(port)], port, address):
         config = {
             "type": "s3",
@@ -77,7 +78,7 @@ def s3_store(bucket: str = "checkpoints", *, prefix: str = "lab/runs", address: 
 
 @contextlib.contextmanager
 def gcs_store(bucket: str = "checkpoints") -> Iterator[Store]:
-    port = _free_port()
+    port = free_port()
     argv = [sys.executable, "-c", "from gcp_storage_emulator.__main__ import main; main()"]
     argv += ["start", "--host", "127.0.0.1", "--port", str(port), "--in-memory", "--default-bucket", bucket]
     environ = {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"}
@@ -91,7 +92,7 @@ def azure_store(container: str = "checkpoints") -> Iterator[Store]:
     script = AZURITE / "dist" / "src" / "blob" / "main.js"
     if not script.exists():
         pytest.skip("Azurite is not installed: make azurite")
-    port = _free_port()
+    port = free_port()
     argv = [_node(), str(script), "--inMemoryPersistence", "--skipApiVersionCheck", "--silent", "--disableTelemetry"]
     with _server([*argv, "--blobHost", "127.0.0.1", "--blobPort", str(port)], port):
         endpoint = f"http://127.0.0.1:{port}/{_AZURE_ACCOUNT}"
@@ -123,12 +124,6 @@ def _server(argv: list[str], port: int, address: str = "127.0.0.1") -> Iterator[
         process.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port(address: str = "127.0.0.1") -> int:
-    with socket.socket() as free:
-        free.bind((address, 0))
-        return int(free.getsockname()[1])
 
 
 def _node() -> str:

@@ -6,7 +6,6 @@ import itertools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
+from tests.support.free_ports import free_port
 
 from determined_master.db.migrate import bring_up
 from determined_master.settings.database_url import normalized
@@ -37,9 +37,7 @@ class Server:
     def __init__(self, **settings: str) -> None:
         programs()  # skips the test if PostgreSQL is not installed
         self.folder = Path(tempfile.mkdtemp(prefix="detent-postgresql-"))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         if os.geteuid() == 0:
             shutil.chown(self.folder, _USER)
         self._run("initdb", "-D", "data", "-U", _USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")

@@ -2,22 +2,15 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.compiler import python_path
+from tests.support.free_ports import free_port
 
 _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)
-
-
-def free_port() -> int:
-    """Returns a port on which no process listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def environment(**more: str) -> dict[str, str]:

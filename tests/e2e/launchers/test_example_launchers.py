@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support import launchers
 from tests.support.fake_master import serving, task_environment
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_port
 
 from determined.local import run_local
 

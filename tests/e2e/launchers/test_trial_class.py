@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.compiler import python_path
 from tests.support.fake_master import serving, task_environment
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_port
 
 pytestmark = [pytest.mark.torch, pytest.mark.long]
 

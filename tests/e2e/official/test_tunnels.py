@@ -13,8 +13,9 @@ from tests.support.official_cluster import OfficialCluster, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "starts the official client as a process")]
 SERVES = """
-import http.server, sys
-server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler)
+import http.server, os, sys
+PORT = int(os.environ["DET_PROXY_PORT_" + sys.argv[1]])
+server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), http.server.SimpleHTTPRequestHandler)
 print("waits", flush=True)
 server.serve_forever()
 """

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 from tests.e2e.streams.conftest import StreamCluster
+from tests.support.free_ports import free_port
 from tests.support.live_cluster import log_in
 from tests.support.live_trials import Experiment
-from tests.support.rank_processes import free_port
 from tests.support.task_server import SERVER
 
 from determined.client.session import Session

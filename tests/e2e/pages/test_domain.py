@@ -9,7 +9,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.e2e.pages.conftest import NAVIGATION, Serving
 from tests.e2e.streams.conftest import StreamCluster
 from tests.e2e.web.visits import Visit, launch, password_of
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_port
 from tests.support.task_server import SERVER
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pages below a domain")]

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from tests.e2e.pages.conftest import NAVIGATION, Serving
 from tests.e2e.pages.test_pages import peak_kilobytes
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("pages")]

@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.e2e.pages.conftest import Serving, other_user
 from tests.e2e.streams.conftest import StreamCluster
 from tests.e2e.web.visits import Visit, launch, password_of
+from tests.support.free_ports import free_port
 from tests.support.live_trials import Experiment
-from tests.support.rank_processes import free_port
 from tests.support.task_server import SERVER
 from tests.support.waiting import wait_until
 

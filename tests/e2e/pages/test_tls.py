@@ -7,7 +7,7 @@ import httpx
 import pytest
 from tests.e2e.pages.conftest import Serving
 from tests.e2e.streams.conftest import StreamCluster
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_port
 from tests.support.task_server import SERVER
 from tests.support.tls_server import written_pair
 from websockets.sync.client import connect

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.streams.conftest import StreamCluster
+from tests.support.free_ports import free_port
 from tests.support.live_cluster import python
 from tests.support.live_trials import Experiment
-from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streams")]

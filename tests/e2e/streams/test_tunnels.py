@@ -136,8 +136,8 @@ def test_a_thousand_handshakes_with_wrong_keys_are_refused_and_keep_nobody_out(
 
 
 PUBLISHES = """
-import socket, sys
-server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+import os, socket, sys
+server = socket.create_server(("127.0.0.1", int(os.environ["DET_PROXY_PORT_" + sys.argv[1]])))
 print("waits", flush=True)
 while True:
     client, _ = server.accept()

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from tests.support.free_ports import free_port
 
 from determined import core
 from determined.core import _collectives
@@ -24,12 +25,6 @@ out = [d.rank, d.size, d.local_rank, d.cross_rank, d.gather(d.rank * 10), d.allg
 d.close()
 print(json.dumps(out))
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def start(rank, size, local_rank, local_size, folder, port, key, code=WORKER):

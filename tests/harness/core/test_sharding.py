@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import rank_processes
+from tests.support.free_ports import free_port
 from tests.support.object_stores import s3_store
 
 from determined.core._shard_merge import merge_metadata
@@ -32,7 +33,7 @@ def config(request, tmp_path_factory):
 def scenarios(config, tmp_path_factory):
     """Returns scenario → the outcome of each rank. Ranks 0 and 1 run on one machine, 2 and 3 on the other."""
     folder = tmp_path_factory.mktemp("shards")
-    port = str(rank_processes.free_port())
+    port = str(free_port())
     children = []
     for rank in range(4):
         run_dir = folder / f"container-{rank // 2}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from tests.support.rank_processes import free_port
+from tests.support.free_ports import free_port
 
 from determined_master.server.origin_listeners import bound_sockets
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import zmq
+from tests.support.free_ports import free_port
 
 from determined_workflows.rlhf.task import stream_client, stream_messages
 from determined_workflows.rlhf.task.frames import FrameError
@@ -238,16 +239,10 @@ def test_a_worker_with_another_key_is_refused(server: StreamServer, capfd: pytes
     assert "streams: dropped a peer at 127.0.0.1 without the allocation's key" in capfd.readouterr().err
 
 
-def test_no_server_is_said_with_its_address(free_port: int) -> None:
-    with pytest.raises(TimeoutError, match=f"no master worker answered at 127.0.0.1:{free_port}"):
-        StreamClient("127.0.0.1", free_port, KEY, "actor", seconds=0.2)
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def test_no_server_is_said_with_its_address() -> None:
+    port = free_port()
+    with pytest.raises(TimeoutError, match=f"no master worker answered at 127.0.0.1:{port}"):
+        StreamClient("127.0.0.1", port, KEY, "actor", seconds=0.2)
 
 
 def test_a_port_that_is_taken_is_said(server: StreamServer) -> None:
@@ -255,11 +250,11 @@ def test_a_port_that_is_taken_is_said(server: StreamServer) -> None:
         StreamServer(server.port, KEY, [], host="127.0.0.1")
 
 
-def test_a_worker_may_start_before_the_server(free_port: int) -> None:
-    port = type("Port", (), {"port": free_port})()
-    worker = Worker(port, "actor")
+def test_a_worker_may_start_before_the_server() -> None:
+    port = free_port()
+    worker = Worker(type("Port", (), {"port": port})(), "actor")
     time.sleep(0.2)
-    late = StreamServer(free_port, KEY, ["actor"], host="127.0.0.1")
+    late = StreamServer(port, KEY, ["actor"], host="127.0.0.1")
     late.wait_for_workers(5)
     assert result(late.request("actor", "x")).metadata["handle"] == "x"
     late.close()
@@ -387,11 +382,12 @@ os._exit(1)
 """
 
 
-def test_a_server_that_dies_is_said_after_a_while(free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_dies_is_said_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_client, "GRACE_SECONDS", 0.1)
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(free_port)])
-    client = StreamClient("127.0.0.1", free_port, KEY, "actor", seconds=10)
-    with pytest.raises(ConnectionError, match=f"master worker at 127.0.0.1:{free_port} is gone"):
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", SERVER, str(port)])
+    client = StreamClient("127.0.0.1", port, KEY, "actor", seconds=10)
+    with pytest.raises(ConnectionError, match=f"master worker at 127.0.0.1:{port} is gone"):
         client.receive()
     client.close()
     assert process.wait(5) == 1
