@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 PATIENCE_SECONDS = 10.0
+END_SECONDS = 1.0
 MAX_CHARACTERS = 16 << 20
 
 
@@ -39,6 +40,8 @@ class ProgramOutput:
 
 
 Ask = Callable[[Sequence[str], str], ProgramOutput]
+_hung: dict[str, subprocess.Popen[str]] = {}
+"""Programs that their kill has not ended, by name: a driver that hangs holds its callers in the kernel."""
 
 
 def ask(argv: Sequence[str], name: str, seconds: float = PATIENCE_SECONDS) -> ProgramOutput:
@@ -46,17 +49,35 @@ def ask(argv: Sequence[str], name: str, seconds: float = PATIENCE_SECONDS) -> Pr
     ``ProgramOutput.problem``."""
     if shutil.which(argv[0]) is None:
         return ProgramOutput()
+    hung = _hung.get(name)
+    if hung is not None and hung.poll() is None:
+        return ProgramOutput(
+            problem=f"{name} hangs: its process {hung.pid} does not end; the driver may need a restart"
+        )
+    _hung.pop(name, None)
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return ProgramOutput(problem=f"{name} did not answer within {seconds:g} s")
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     except OSError as problem:
         return ProgramOutput(problem=f"{name} cannot be run: {problem.strerror}")
-    if done.returncode == 0:
-        return ProgramOutput(done.stdout[:MAX_CHARACTERS])
-    said = next((line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()), "")
-    why = f"{name} failed with exit code {done.returncode}" + (f": {said[:300]}" if said else "")
-    return ProgramOutput(done.stdout[:MAX_CHARACTERS], why)
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _end(process, name)
+        return ProgramOutput(problem=f"{name} did not answer within {seconds:g} s")
+    if process.returncode == 0:
+        return ProgramOutput(output[:MAX_CHARACTERS])
+    said = next((line.strip() for line in f"{output}\n{errors}".splitlines() if line.strip()), "")
+    why = f"{name} failed with exit code {process.returncode}" + (f": {said[:300]}" if said else "")
+    return ProgramOutput(output[:MAX_CHARACTERS], why)
+
+
+def _end(process: subprocess.Popen[str], name: str) -> None:
+    """Kills a program, and waits only for a moment: one that waits in the kernel ends when that does."""
+    process.kill()
+    try:
+        process.communicate(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        _hung[name] = process
 
 
 def number(text: str | None) -> int | None:

@@ -1,7 +1,7 @@
 """The resource manager of agents: our own scheduler places allocations on the slots of agents."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -52,11 +52,14 @@ class AgentManager:
         clock: Clock,
         allocations: Allocations,
         pools: Mapping[str, PoolSettings],
+        is_draining: Callable[[], bool],
     ) -> None:
+        """``is_draining`` returns True while the cluster is about to stop: nothing is placed."""
         self._database = database
         self._clock = clock
         self._allocations = allocations
         self._pools = pools
+        self._is_draining = is_draining
         self._items = Isolation("schedule", logger)
         self.kept = KeptPools(database, pools, partial(self._items.is_due, "allocation"))
         """The states from which it decides."""
@@ -167,6 +170,8 @@ class AgentManager:
         try:
             # After a power failure its agent is told to stop the container, and it is placed again.
             async with self._database.write(is_synced=False) as session:
+                if self._is_draining():  # since this tick began
+                    raise Conflict("the cluster is about to stop")
                 await self._allocations.place(session, placement)
                 await queue_repository.set_waiting(session, due.reasons)
         except (Conflict, IntegrityError) as error:

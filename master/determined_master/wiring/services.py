@@ -171,7 +171,7 @@ def build(
     metrics = MetricStore(clock, warn_in_log, kept_searches)
     logs = LogStore(clock)
     draining = asyncio.Event()
-    agent_manager = AgentManager(database, clock, allocations, settings.pools)
+    agent_manager = AgentManager(database, clock, allocations, settings.pools, draining.is_set)
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     address = MasterAddress(settings.host, settings.port, settings.tls_cert)
     identity = Identity()

@@ -13,7 +13,7 @@ from tests.support.fake_nvml import FakeNvml, Gpu, Instance
 from tests.support.fake_smi import FakeSmi
 
 from determined.errors import DeterminedError
-from determined_agent.accelerators import amd, nvidia
+from determined_agent.accelerators import amd, device, nvidia
 from determined_agent.accelerators.device import ProgramOutput, ask, number
 from determined_agent.accelerators.kernel_log import KernelLog, parse_xid
 from determined_agent.devices import find_slots
@@ -126,6 +126,25 @@ def test_a_vendor_program_that_hangs_is_reported_after_the_time_limit(tmp_path, 
     program.write_text("no program")
     assert ask(["rocm-smi"], "rocm-smi").problem.startswith("rocm-smi cannot be run")
     assert ask(["no-such-program"], "") == ProgramOutput()
+
+
+def test_a_program_that_its_kill_does_not_end_is_waited_for_only_a_moment_and_not_started_again(tmp_path, monkeypatch):
+    program = tmp_path / "hangs"
+    program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/starts\nexec sleep 60\n")
+    program.chmod(0o755)
+    killed = []
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "END_SECONDS", 0.01)
+        # As in a driver that hangs, the signal has no effect.
+        patch.setattr(device.subprocess.Popen, "kill", lambda process: killed.append(process))
+        assert ask([str(program)], "smi", 0.2).problem == "smi did not answer within 0.2 s"
+    (hung,) = killed
+    assert ask([str(program)], "smi").problem.startswith(f"smi hangs: its process {hung.pid} does not end")
+    assert (tmp_path / "starts").read_text().count("x") == 1
+    hung.kill()
+    hung.communicate()
+    program.write_text("#!/bin/sh\necho fine\n")
+    assert ask([str(program)], "smi") == ProgramOutput("fine\n")
 
 
 def read_one(nvml, gpu):

@@ -27,7 +27,7 @@ async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, m
     """Drains the cluster: experiments keep their states, and their trials resume at the next start. Lasts until this
     master ends."""
     draining.set()
-    async with database.read() as session:
+    async with database.write() as session:  # after the placements that have begun; later ones are refused
         live = [
             row.id
             for row in await allocation_rows.live_without_spec(session)
