@@ -113,21 +113,26 @@ def main(
         signals.send_to(child.send_signal)
         keeper = stack_dumps.DumpCollector(worker.get(environment.STEP_FILE))
         pumps = _start_pumps(child, rank, last, keeper)
-        status = child.wait()
-    ended = time.time()
-    if status and pause_signal.is_sent(environ):
-        # a failure would make the launcher end the ranks that still save
-        print(f"[rank={rank}] ended with code {process.exit_code(status)} after the pause signal", flush=True)
-        status = 0
-    if os.path.exists(environ.get(environment.END_MARK, "")):
-        status = 0  # a process of a daemon role, which its launcher ended after the other roles
-    # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
-    for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
-        _join(pumps, patience)
-        exit_records.write(folder, _record(environ, rank, status, last, kills, ended))
+        status = _counted(child.wait(), environ, rank)
+        ended = time.time()
+        # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
+        for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
+            _join(pumps, patience)
+            exit_records.write(folder, _record(environ, rank, status, last, kills, ended))
     if environment.STEP_FILE not in environ:
         step_counter.remove(worker.get(environment.STEP_FILE))
     return process.exit_code(status)
+
+
+def _counted(status: int, environ: Mapping[str, str], rank: int) -> int:
+    """Returns the status that counts for a worker that ended with ``status``."""
+    if status and pause_signal.is_sent(environ):
+        # a failure would make the launcher end the ranks that still save
+        print(f"[rank={rank}] ended with code {process.exit_code(status)} after the pause signal", flush=True)
+        return 0
+    if os.path.exists(environ.get(environment.END_MARK, "")):
+        return 0  # a process of a daemon role, which its launcher ended after the other roles
+    return status
 
 
 def worker_variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:

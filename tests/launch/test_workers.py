@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.waiting import wait_until
 
 from determined.link.messages import RankExit
 from determined_agent.output.line_splitter import LineSplitter
@@ -119,6 +120,26 @@ def test_signals_are_forwarded_to_the_worker(tmp_path):
     child.send_signal(signal.SIGTERM)
     child.communicate(timeout=180)
     assert child.returncode == 7
+
+
+def test_a_signal_after_the_end_of_a_worker_changes_neither_its_record_nor_its_code(tmp_path):
+    record = tmp_path / "exits" / "rank-0.json"
+    # Its child holds the output open, so that the wrapper waits for more of it.
+    code = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.exit(3)"
+    wrapper = subprocess.Popen(
+        [sys.executable, "-m", "determined_launch.wrap_rank", "0", "--", sys.executable, "-c", code],
+        env={**os.environ, "DET_RUN_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+    )
+    held = int(wrapper.stdout.readline().split()[1])
+    try:
+        wait_until(record.exists)
+        wrapper.send_signal(signal.SIGTERM)
+        assert wrapper.wait(60) == 3
+        assert json.loads(record.read_text())["code"] == 3
+    finally:
+        os.kill(held, signal.SIGKILL)
+        wrapper.stdout.close()
 
 
 def test_the_autohorovod_layer_runs_a_plain_process_for_one_slot(tmp_path):

@@ -50,8 +50,8 @@ def run(
             status = child.wait()
         else:
             status = PausableScript(child, environ, pause, facts).attend(has_peers=has_peers)
-    if last_step is not None:
-        last_step.run()
+        if last_step is not None:
+            last_step.run()  # a signal for the script, which has ended, does not end it
     if status < 0:
         _end_by(-status)
     return process.exit_code(status)

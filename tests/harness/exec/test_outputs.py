@@ -198,3 +198,22 @@ def test_outputs_that_take_too_long_after_a_kill_are_given_up(master, tmp_path):
         wait_until(lambda: end_request.send(str(tmp_path / end_request.FIFO)), what="the task listens")
         assert boot.process.wait(timeout=30) == -9
     assert "ERROR: determined: outputs: the outputs of this attempt are not kept: the attempt was killed" in boot.output
+
+
+SIGNAL_WHILE_KEEPING = """
+import os, signal
+from determined.exec.outputs import Outputs
+keep = Outputs.keep
+def interrupted(self, before):
+    os.kill(os.getpid(), signal.SIGTERM)
+    keep(self, before)
+Outputs.keep = interrupted
+"""
+
+
+def test_a_signal_while_outputs_are_kept_loses_neither_them_nor_the_exit_code(master, tmp_path):
+    with Boot(
+        master, tmp_path, "mkdir runs; echo a > runs/a; exit 3", outputs=["runs"], setup=SIGNAL_WHILE_KEEPING
+    ) as boot:
+        assert boot.process.wait(timeout=30) == 3
+    assert "outputs: runs kept: 1 file, 2 bytes" in boot.output
