@@ -131,7 +131,7 @@ class Settings(BaseModel):
     """Size of ``/dev/shm`` of containers that set no ``resources.shm_size``."""
     unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
     """Output of one task that is kept while the master is away; a task that prints more waits."""
-    output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12, le=1 << 30)
+    output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12, le=1 << 30, validate_default=True)
     """Size of the files in which output is kept; at least ``unsent_output_bytes`` divided by 8192."""
     output_line_bytes: int = Field(default=32768, ge=64, le=1 << 20)
     """Longer lines of output are split."""

@@ -49,3 +49,10 @@ def test_tasks_inherit_only_path_locale_and_proxy_variables() -> None:
 def test_an_unknown_log_level_and_an_address_without_a_valid_port_are_refused(flags: list[str]) -> None:
     with pytest.raises(ConfigError, match=flags[1]):
         read_settings(flags, {"HOME": "/h"})
+
+
+@pytest.mark.parametrize("segment", ["", "output_segment_bytes: 1048576\n"])
+def test_output_that_would_need_too_many_files_is_refused(tmp_path: Path, segment: str) -> None:
+    (tmp_path / "agent.yaml").write_text(f"master: http://localhost:8080\nunsent_output_bytes: {1 << 40}\n{segment}")
+    with pytest.raises(ConfigError, match=f"at least {1 << 27} for unsent_output_bytes of {1 << 40}"):
+        read_settings(["--config", str(tmp_path / "agent.yaml")], {})

@@ -9,6 +9,10 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
 from determined_master.server.tls import make_pair
 
 ANSWER = b'{"token": "T"}'
@@ -29,6 +33,20 @@ def written_pair(folder: Path, *names: str, age_days: int = 0, days: int = 30) -
     pair = Pair(folder / "master.crt", folder / "master.key")
     pair.certificate.write_bytes(certificate)
     pair.key.write_bytes(key)
+    return pair
+
+
+def pair_of_older_tools(folder: Path, name: str, field: x509.ObjectIdentifier = x509.NameOID.COMMON_NAME) -> Pair:
+    """Writes a self-signed pair whose certificate has its name in a field of the subject alone."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(field, name)])
+    now = datetime.now(UTC)
+    certificate = x509.CertificateBuilder(subject, subject, key.public_key(), 1, now, now + timedelta(days=1))
+    folder.mkdir(parents=True, exist_ok=True)
+    pair = Pair(folder / "master.crt", folder / "master.key")
+    pair.certificate.write_bytes(certificate.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pair.key.write_bytes(key.private_bytes(*form))
     return pair
 
 

@@ -179,16 +179,13 @@ class LocalCluster:
 
     def _trust_master(self) -> None:
         """Trusts the certificate of the master that was just started: no other program can listen at its address."""
-        from cryptography import x509
-
         parts = urlsplit(self.url)
         pem = certificates.fetch(str(parts.hostname), parts.port or 443)
         auth_store.trust_certificate(self.url, pem)
         file = self._folder / CERTIFICATE
         write_atomic(file, pem)
-        found = x509.load_pem_x509_certificate(pem.encode())
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        self._agent_tls = ["--master-cert-file", str(file), "--master-cert-name", str(names[0].value)]
+        name = certificates.verified_name(pem)
+        self._agent_tls = ["--master-cert-file", str(file), *(["--master-cert-name", name] if name else [])]
 
     def _say_upgrade(self, text: str) -> None:
         say(text)

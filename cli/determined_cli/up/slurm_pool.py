@@ -21,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from determined.client import certificates
 from determined.errors import DeterminedError
 from determined_cli.up import data_folder
 from determined_cli.up.supervisor import python
@@ -162,9 +163,12 @@ def certificate(folder: Path, host: str, own: Mapping[str, Any], now: datetime |
 def _is_valid(file: Path, name: str, now: datetime) -> bool:
     from cryptography import x509  # not loaded by other commands
 
-    found = x509.load_pem_x509_certificate(file.read_bytes())
-    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return name in {str(each.value) for each in names} and now < found.not_valid_after_utc
+    try:
+        pem = file.read_text()
+        end = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+        return now < end and name in certificates.names(pem)
+    except ValueError:
+        return False
 
 
 def _account() -> str:

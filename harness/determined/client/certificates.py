@@ -141,3 +141,32 @@ def fingerprint(pem: str) -> str:
     """
     digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
     return ":".join(digest[place : place + 2] for place in range(0, len(digest), 2))
+
+
+def names(pem: str) -> list[str]:
+    """Returns the hosts and addresses that a certificate is for. Needs the package ``cryptography``.
+
+    Those of its field SubjectAlternativeName; its common name if it has none, as OpenSSL does.
+
+    Args:
+        pem: the certificate as PEM, or several of which the first counts.
+    """
+    from cryptography import x509  # neither tasks nor most commands load it
+
+    found = x509.load_pem_x509_certificates(pem.encode())[0]
+    try:
+        alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return [str(each.value) for each in found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    hosts = (x509.DNSName, x509.IPAddress)
+    return [str(each.value) for each in alternatives if isinstance(each, hosts)]
+
+
+def verified_name(pem: str) -> str:
+    """Returns a name by which a certificate is verified at any address; empty if it names no host.
+
+    Args:
+        pem: as in ``names``.
+    """
+    # No host is called "*.lab"; any name in the place of the star fits.
+    return next((name.replace("*", "master", 1) for name in names(pem)), "")

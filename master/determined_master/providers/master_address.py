@@ -3,6 +3,8 @@
 import socket
 from pathlib import Path
 
+from determined.client import certificates
+
 _ALL = ("0.0.0.0", "::", "")
 """Addresses of a master that listens on all interfaces."""
 
@@ -40,11 +42,8 @@ class MasterAddress:
         """Options of ``det-agent`` for the certificate that the master serves with, which need not name ``local``."""
         if self._certificate is None:
             return []
-        from cryptography import x509  # a master without TLS does not load it
-
-        found = x509.load_pem_x509_certificates(self._certificate.read_bytes())[0]
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        return ["--master-cert-file", str(self._certificate), "--master-cert-name", str(next(iter(names)).value)]
+        name = certificates.verified_name(self._certificate.read_text())
+        return ["--master-cert-file", str(self._certificate), *(["--master-cert-name", name] if name else [])]
 
     def _url(self, host: str) -> str:
         scheme = "http" if self._certificate is None else "https"

@@ -109,4 +109,7 @@ def test_a_certificate_for_the_address_is_made_once_with_a_private_key(tmp_path:
     assert renamed != before
     slurm_pool.certificate(tmp_path, "10.1.0.7", {}, datetime.now(UTC) + timedelta(days=1000))
     assert file.read_bytes() != renamed
+    file.write_bytes(b"")  # after a full disk
+    slurm_pool.certificate(tmp_path, "10.1.0.7", {})
+    assert b"BEGIN CERTIFICATE" in file.read_bytes()
     assert slurm_pool.certificate(tmp_path, "10.0.0.7", {"tls_cert": "/etc/master.crt"}) == {}

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.x509 import NameOID
 from tests.support.fake_master import serving
-from tests.support.tls_server import Pair, tls_server, written_pair
+from tests.support.tls_server import Pair, pair_of_older_tools, tls_server, written_pair
 
 from determined.client import auth_store, certificates
 from determined.client.certificates import Trust
@@ -95,6 +96,22 @@ def test_det_master_cert_name_replaces_the_expected_host_name(tmp_path: Path, mo
         monkeypatch.setenv(certificates.NAME_VARIABLE, "gpu-1.lab")
         with Session(url) as session:
             assert session.get("/x") == {"token": "T"}
+
+
+@pytest.mark.parametrize("kind", ["common name", "wildcard", "addresses"])
+def test_a_certificate_is_verified_by_the_name_that_it_has(kind: str, tmp_path: Path) -> None:
+    if kind == "common name":
+        pair = pair_of_older_tools(tmp_path / "old", "gpu-1.lab")
+    else:
+        pair = written_pair(tmp_path / "new", *{"wildcard": ["*.lab.example.org"], "addresses": ["10.0.0.1", "::1"]}[kind])
+    name = certificates.verified_name(pair.certificate.read_text())
+    with tls_server(pair) as (url, _), Session(url, trust=Trust(str(pair.certificate), name)) as session:
+        assert session.get("/x") == {"token": "T"}
+
+
+def test_a_certificate_that_names_no_host_is_verified_by_no_name(tmp_path: Path) -> None:
+    nameless = pair_of_older_tools(tmp_path, "Example", NameOID.ORGANIZATION_NAME)
+    assert certificates.verified_name(nameless.certificate.read_text()) == ""
 
 
 def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
