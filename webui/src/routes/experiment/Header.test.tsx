@@ -144,17 +144,19 @@ describe("Kill", () => {
     text: "",
   });
 
-  async function asked() {
+  const segment = (trialId: number) => ({ trialId, state: "STATE_RUNNING", from: CREATED, to: null, text: "" });
+
+  async function asked(more: ReturnType<typeof trial>[] = []) {
     const { master } = await page({
       now: "2026-11-21T12:10:00Z",
-      trials: [trial(3, "STATE_RUNNING", 523), trial(4, "STATE_RUNNING", 57), trial(5, "STATE_QUEUED", 90)],
+      trials: [trial(3, "STATE_RUNNING", 523), trial(4, "STATE_RUNNING", 57), trial(5, "STATE_QUEUED", 90), ...more],
     });
     Object.assign(master.answers, {
       [KILL]: {},
       [CANCEL]: {},
       "GET /detent/experiments/7/timeline": {
         now: CREATED,
-        segments: [],
+        segments: [segment(3), segment(4), segment(5)],
         marks: [mark(3, 300, "2026-11-21T11:50:00Z"), mark(3, 400, "2026-11-21T11:58:00Z"), mark(5, 80, CREATED)],
       },
     });
@@ -177,6 +179,16 @@ describe("Kill", () => {
     await user.click(dialog.getByRole("button", { name: "Kill" }));
     await pass();
     expect(master.of(KILL)).toHaveLength(1);
+  });
+
+  it("counts the trials of a large search whose checkpoints the timeline does not have", async () => {
+    await asked([trial(6, "STATE_RUNNING", 90)]);
+    const lost = within(screen.getByRole("list", { name: "Lost work" })).getAllByRole("listitem");
+    expect(lost.map((each) => each.textContent)).toEqual([
+      expect.stringMatching(/^Trial 3: 123 steps/),
+      expect.stringMatching(/^Trial 4: all 57 steps/),
+      "that of 1 more trial",
+    ]);
   });
 
   it("offers to stop instead", async () => {

@@ -20,10 +20,17 @@ const WITHOUT_WORK = new Set([
   "STATE_ERROR",
 ]);
 
-/** Returns the work that a kill would lose, for each running trial. Pure. */
-export function unsavedWork(trials: ExperimentStatus["trials"], marks: Timeline["marks"]): UnsavedWork[] {
-  return trials
-    .filter((trial) => !WITHOUT_WORK.has(trial.state))
+/** Returns the trials whose work a kill would lose. Pure. */
+export function withUnsavedWork(trials: ExperimentStatus["trials"]): ExperimentStatus["trials"] {
+  return trials.filter((trial) => !WITHOUT_WORK.has(trial.state));
+}
+
+/** Returns the work that a kill would lose, for each running trial of the timeline, which has not all of a large
+ * search. Pure. */
+export function unsavedWork(trials: ExperimentStatus["trials"], { segments, marks }: Timeline): UnsavedWork[] {
+  const drawn = new Set(segments.map((segment) => segment.trialId));
+  return withUnsavedWork(trials)
+    .filter((trial) => drawn.has(trial.trialId))
     .map(({ trialId, steps }) => {
       const saved = marks
         .filter((mark) => mark.kind === "checkpoint" && mark.trialId === trialId && mark.steps !== null)
