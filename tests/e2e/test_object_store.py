@@ -27,7 +27,9 @@ def cluster(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store.environ.items():
             patch.setenv(name, value)  # for the master
-        with live_cluster(tmp_path_factory.mktemp("buckets"), slots=1, checkpoint_buckets=store.url) as created:
+        with live_cluster(
+            tmp_path_factory.mktemp("buckets"), slots=1, is_warm=True, checkpoint_buckets=store.url
+        ) as created:
             yield created
 
 

@@ -35,6 +35,7 @@ def start(cluster, tmp_path, **options):
 ENTRYPOINT = "python3 -c 'import leaving' && exec python3 -m determined.exec.harness trial:Trial"
 
 
+@pytest.mark.long  # test_pause.py looks for processes after its pauses
 def test_no_process_is_left_after_a_pause_and_after_the_end(cluster, tmp_path, same_as_straight):
     experiment = start(cluster, tmp_path, gates=("train-7",))
     experiment.at_gate("train-7")

@@ -86,6 +86,7 @@ def test_a_trial_paused_during_its_startup_hook_resumes_with_the_same_bits(clust
     same_as_straight(experiment)
 
 
+@pytest.mark.long  # test_everything_at_once.py pauses many times
 def test_a_trial_paused_twice_in_a_row_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight, moments):
     first = moments.randrange(1, 20)
     second = moments.randrange(first + 1, 39)

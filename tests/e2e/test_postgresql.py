@@ -32,9 +32,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[Li
         cluster.close()
 
 
+@pytest.mark.long  # the test below runs a trial over crashes of the database
 @pytest.mark.parametrize(
-    "runtime",
-    ["process", pytest.param("docker", marks=[pytest.mark.long, pytest.mark.xdist_group("container-engine")])],
+    "runtime", ["process", pytest.param("docker", marks=pytest.mark.xdist_group("container-engine"))]
 )
 def test_a_trial_with_postgresql_is_paused_activated_and_ends_with_the_same_bits(
     lab, tmp_path, same_as_straight, runtime
@@ -54,7 +54,7 @@ def test_a_trial_with_postgresql_is_paused_activated_and_ends_with_the_same_bits
 
 
 def test_a_trial_outlives_a_crash_of_the_server_and_of_the_master(lab, server, tmp_path, same_as_straight):
-    agent = lab.start_agent("survivor")
+    agent = lab.start_agent("survivor", is_warm=True)
     experiment = create(lab, MODELS["digits"], tmp_path, held=("train-9", "train-23"))
     experiment.at_gate("train-9")
     server.stop("immediate")

@@ -114,7 +114,8 @@ def test_a_second_det_up_on_the_same_folder_is_refused(running_cluster):
     assert str(running_cluster.supervisor.pid) in second.log.read_text()
 
 
-@pytest.mark.parametrize("verb", [("down", "--now"), pytest.param(("down",), marks=pytest.mark.long)])
+@pytest.mark.long  # the test below ends what a killed supervisor left, by the same way
+@pytest.mark.parametrize("verb", [("down", "--now"), ("down",)])
 def test_down_with_a_hung_master_ends_the_tasks_too(up_cluster, tmp_path, verb):
     experiment = create(up_cluster, SCRIPT, tmp_path, held=("step-0-1",))
     experiment.at_gate("step-0-1")

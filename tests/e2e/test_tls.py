@@ -35,7 +35,7 @@ def cluster(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Li
         patch.setenv(FILE_VARIABLE, str(pair.certificate))  # for the requests of the tests
         try:
             created.start_master()
-            created.start_agent(slots=1, arguments=("--master-cert-file", str(pair.certificate)))
+            created.start_agent(slots=1, is_warm=True, arguments=("--master-cert-file", str(pair.certificate)))
             yield created
         finally:
             created.close()

@@ -148,6 +148,11 @@ def check(machine: LiveCluster, ada: Session, bob: Session, tmp_path: Path) -> N
     victim.ended("CANCELED")
 
 
+@pytest.mark.parametrize(
+    "runtime",
+    [pytest.param(name, marks=() if name == "process" else pytest.mark.long) for name in RUNTIMES],
+    indirect=True,
+)
 def test_a_paused_trial_of_a_linked_user_resumes_with_the_same_bits(
     machine: LiveCluster, tmp_path: Path, same_as_straight: Callable[..., None], runtime: str
 ) -> None:

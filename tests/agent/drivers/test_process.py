@@ -66,7 +66,7 @@ def make_long(url: str, go: Path, script: str = "") -> DesiredContainer:
     return make_desired(loop, environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 async def test_tasks_outlive_their_agent_and_the_next_agent_adopts_them(tmp_path: Path, number: signal.Signals) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     async with serving(master.app()) as url:

@@ -92,6 +92,7 @@ def test_the_environment_is_built_by_one_job_and_used_by_two_submissions(
     assert "Virtual environment already exists" in project.submitter("-y").stderr
 
 
+@pytest.mark.long  # tests/harness/environments/test_build.py fails a build
 def test_a_failed_build_shows_the_sentence_of_the_installer_and_counts_as_nothing(
     project: BatchProject, index: PackageIndex
 ) -> None:

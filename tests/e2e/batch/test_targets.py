@@ -253,6 +253,7 @@ def test_a_failed_job_on_a_cluster_is_run_again_and_a_running_one_is_canceled(
     assert on_three.state(str(running.id))["state"] == "CANCELLED"
 
 
+@pytest.mark.long  # the form without Slurm, below, has the same variables
 def test_lightnings_form_has_one_process_on_each_machine(project: BatchProject, two_machines: LiveCluster) -> None:
     """Row of the table: Lightning on agents."""
     (project.root / "main.py").write_text(RENDEZVOUS)

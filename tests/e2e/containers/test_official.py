@@ -39,6 +39,7 @@ def label_of(cluster: OfficialCluster) -> str:
     return f"detent.data={cluster.folder / 'data' / 'agent'}"
 
 
+@pytest.mark.long  # test_resume.py pauses in a container, tests/e2e/official by this client
 def test_digits_created_paused_and_activated_by_the_official_client_end_with_the_straight_runs_bits(
     official: OfficialCluster, tmp_path: Path, straight
 ) -> None:

@@ -39,6 +39,7 @@ def test_a_run_has_its_folder_with_configuration_metrics_checkpoints_and_result(
     assert result(plain_run) == {"final_loss": losses[-1], "steps": 40}
 
 
+@pytest.mark.long  # det hydra continue, below, starts this command
 def test_a_run_continued_by_the_printed_command_ends_with_the_same_loss(plain_run: Path, tmp_path: Path) -> None:
     printed = script("get_resume_command.py", "--resume_from_folder", str(plain_run), "--checkpoint_step=30")
     words = shlex.split(printed.stdout)

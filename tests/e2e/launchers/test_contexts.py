@@ -27,6 +27,7 @@ def outputs(text):
     return sorted(lines, key=lambda item: item["ranks"][0])
 
 
+@pytest.mark.long  # tests/harness/core/test_distributed.py has the context of processes without a launcher
 @pytest.mark.parametrize("launcher", launchers.params("horovod", "deepspeed"))
 def test_horovod_and_deepspeed_give_the_same_context(tmp_path, launcher):
     (tmp_path / "exchanges.py").write_text(EXCHANGES)

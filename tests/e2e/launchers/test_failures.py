@@ -61,6 +61,7 @@ with core.init(distributed=core.DistributedContext.from_torch_distributed()) as 
 """
 
 
+@pytest.mark.long  # test_hangs.py names the rank that hangs
 def test_a_rank_that_sleeps_while_the_others_wait_is_named_in_the_attempt(gang, tmp_path):
     model = example_under("torch_distributed", "script", slots=gang.shape("2x1"))
     entrypoint = "python3 -m determined.launch.torch_distributed sleeps.py"
@@ -80,6 +81,7 @@ def test_a_rank_that_sleeps_while_the_others_wait_is_named_in_the_attempt(gang, 
     experiment.nothing_left()
 
 
+@pytest.mark.long  # tests/e2e/test_bad_network.py loses a machine; test_machines.py ends a collective
 def test_a_trial_resumes_after_a_machine_leaves_during_a_collective(gang, tmp_path):
     """After the reconnect window the attempt is given up. The trial continues when enough machines are connected again."""
     slots = gang.shape("2x1")

@@ -95,15 +95,16 @@ def test_a_layer_runs_below_another_program(gang, tmp_path, shape, slots):
     assert experiment.log.count("dlprof was given --mode=simple") == slots
 
 
+@pytest.mark.long  # tests/launch has the line of each; a line of horovod runs below
 @pytest.mark.parametrize(
     ("shape", "slots", "legacy"),
     [
         ("1x2", 2, "horovod"),
-        pytest.param("1x2", 1, None, marks=pytest.mark.long),
-        pytest.param("2x1", 2, None, marks=pytest.mark.long),
-        pytest.param("1x2", 1, "horovod", marks=pytest.mark.long),
-        pytest.param("1x2", 2, None, marks=pytest.mark.long),
-        pytest.param("2x1", 2, "horovod", marks=pytest.mark.long),
+        ("1x2", 1, None),
+        ("2x1", 2, None),
+        ("1x2", 1, "horovod"),
+        ("1x2", 2, None),
+        ("2x1", 2, "horovod"),
     ],
 )
 def test_a_legacy_entrypoint_runs_under_the_chosen_layer(gang, tmp_path, shape, slots, legacy):
@@ -142,7 +143,7 @@ OVERRIDES = {
 
 
 @pytest.mark.parametrize(
-    "layer", [pytest.param(layer, marks=pytest.mark.long if layer == "deepspeed" else ()) for layer in LAYERS]
+    "layer", [pytest.param(layer, marks=() if layer == "horovod" else pytest.mark.long) for layer in LAYERS]
 )
 def test_overrides_arguments_and_hook_variables_reach_the_workers(gang, tmp_path, layer):
     overrides, effect, name = OVERRIDES[layer]

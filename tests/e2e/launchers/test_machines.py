@@ -195,6 +195,7 @@ def test_contradicting_arguments_start_no_launcher(two, tmp_path):
         assert "--nnodes 3 was given, but this allocation has 2 machines" in ended.output
 
 
+@pytest.mark.long  # tests/e2e/batch/test_slurm.py meets by it on two nodes
 def test_torchs_own_rendezvous_meets_over_two_machines(two, tmp_path):
     words = ["determined.launch.torch_distributed", "--rdzv-backend", "c10d", "--"]
     ended = [c.wait() for c in run_on(two, tmp_path, [*words, script(tmp_path, TORCH), *ARGUMENTS])]
@@ -202,6 +203,7 @@ def test_torchs_own_rendezvous_meets_over_two_machines(two, tmp_path):
     assert all(container.code == 0 for container in ended)
 
 
+@pytest.mark.long  # horovod starts its workers without it by default, which the test of secrets shows
 def test_horovod_runs_over_a_real_sshd(two, tmp_path):
     """Uses ``launch.remote_shell: ssh``. Fails with a hint if openssh-server is missing."""
     assert shutil.which("sshd", path="/usr/sbin:/usr/bin"), "this test needs Debian's openssh-server"

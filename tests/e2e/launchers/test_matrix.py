@@ -14,16 +14,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.budget(90, "trains 
 
 
 SHAPES = ("1x2", "2x1", "2x2")
-SAMPLE = {("torch_distributed", "class", "2x2")}
-"""test_pause.py compares horovod with its bare launcher, and test_ranks.py trains engines of deepspeed on several ranks.
-The whole matrix is long."""
-MATRIX = [
-    pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.long)
-    for cell in itertools.product(LAYERS, KINDS, SHAPES)
-]
 
 
-@pytest.mark.parametrize(("layer", "kind", "shape"), MATRIX)
+# test_pause.py compares horovod with its bare launcher, test_ranks.py trains engines of deepspeed on several ranks, and
+# tests/e2e/containers runs torch_distributed over two agents.
+@pytest.mark.long
+@pytest.mark.parametrize(("layer", "kind", "shape"), list(itertools.product(LAYERS, KINDS, SHAPES)))
 def test_each_layer_gives_the_same_numbers_as_its_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
     slots = gang.shape(shape)
     experiment = create(gang, example_under(layer, kind, slots=slots), tmp_path)

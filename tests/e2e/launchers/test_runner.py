@@ -83,7 +83,11 @@ def test_a_dead_worker_ends_the_container_within_a_second(tmp_path, layer, end, 
 
 
 @pytest.mark.torch
-@ALL
+@pytest.mark.parametrize(
+    "layer",
+    [TORCH, pytest.param(DEEPSPEED, marks=pytest.mark.long), HOROVOD],  # test_ranks.py pauses under deepspeed
+    ids=["torch", "deepspeed", "horovod"],
+)
 def test_sigterm_reaches_the_workers(tmp_path, layer):
     text = "signal.signal(15, lambda *_: (print('saved', rank, flush=True), sys.exit(0)))\nopen(f'ready-{rank}','w')\nsignal.pause()"
     container = start(tmp_path, layer, text)

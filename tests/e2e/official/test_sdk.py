@@ -54,7 +54,7 @@ def reported(step: int) -> dict[str, object]:
     return {"loss": 1 / step, "odd": ("NaN", "Infinity", "-Infinity")[step % 3], "word": "so"}
 
 
-@pytest.mark.parametrize("library", PYTHONS)
+@pytest.mark.parametrize("library", ["official", pytest.param("ours", marks=pytest.mark.long)])
 def test_the_sdk_steers_an_experiment_and_reads_the_cluster(official: OfficialCluster, library: str):
     config = json.dumps(configs.script("steered-by-sdk", steps=configs.ENDLESS, seconds=0.05))
     name = f"sdk-{library}"

@@ -22,6 +22,7 @@ def assert_same_result(run: SetRun, straight: SetRun) -> None:
 
 
 @pytest.mark.budget(60, "starts nineteen processes with torch")
+@pytest.mark.long  # test_targets.py pauses a set on the cluster
 def test_a_paused_and_continued_set_ends_like_the_straight_run(straight: Straight, tmp_path: Path) -> None:
     run = SetRun(tmp_path / "run")
     assert run.run_and_pause(after_step=2) == 0, run.log

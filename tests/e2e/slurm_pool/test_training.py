@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("slurm
 
 
 @pytest.mark.budget(60, "starts a pilot and trains twice on it")
+@pytest.mark.long  # the test below continues a trial on the next pilot
 def test_a_trial_paused_on_a_pilot_resumes_on_it_with_the_same_bits(slurm, tmp_path, same_as_straight):
     with slurm_pool(tmp_path / "c", slurm) as cluster:
         experiment = create(cluster, MODELS["digits"], tmp_path, gates=("train-17",))

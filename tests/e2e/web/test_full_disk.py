@@ -11,6 +11,7 @@ from tests.support.small_disk import small_disk
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.long  # tests/security/test_full_disk_live.py has the state that it shows
 def test_a_banner_shows_while_the_disk_is_full(tmp_path: Path, browser: Browser):
     with (
         small_disk(tmp_path / "disk", "256m") as disk,

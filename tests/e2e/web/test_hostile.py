@@ -137,6 +137,7 @@ def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: 
     watched.found_nothing()
 
 
+@pytest.mark.long  # the test above shows pages with these names
 def test_no_dialog_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: Hostile, watched: Watch):
     page = watched.visit.page()
     page.get_by_role("gridcell").first.wait_for()

@@ -84,6 +84,7 @@ PRESS_AT = """([text, moment]) => {
 """Presses a button of the page at a moment, in milliseconds since the epoch."""
 
 
+@pytest.mark.long  # test_a_change_by_another_client_is_displayed_at_once shows one of them
 def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor: Come, held: Experiment):
     def master_says() -> str:
         return str(cluster.session.get(f"/detent/experiments/{held.id}/status")["state"]).removeprefix("STATE_").lower()

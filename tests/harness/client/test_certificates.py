@@ -103,7 +103,9 @@ def test_a_certificate_is_verified_by_the_name_that_it_has(kind: str, tmp_path: 
     if kind == "common name":
         pair = pair_of_older_tools(tmp_path / "old", "gpu-1.lab")
     else:
-        pair = written_pair(tmp_path / "new", *{"wildcard": ["*.lab.example.org"], "addresses": ["10.0.0.1", "::1"]}[kind])
+        pair = written_pair(
+            tmp_path / "new", *{"wildcard": ["*.lab.example.org"], "addresses": ["10.0.0.1", "::1"]}[kind]
+        )
     name = certificates.verified_name(pair.certificate.read_text())
     with tls_server(pair) as (url, _), Session(url, trust=Trust(str(pair.certificate), name)) as session:
         assert session.get("/x") == {"token": "T"}
