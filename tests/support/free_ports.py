@@ -7,6 +7,8 @@ import socket
 LISTENING = range(10_000, 20_000)
 """Below the ports that Linux gives to outgoing connections: those of other tests would take a free one before its
 user listens on it."""
+_random = random.SystemRandom()
+"""Not the generator that tests seed: they would pick the same port in two workers at a time."""
 
 
 def free_port() -> int:
@@ -17,7 +19,7 @@ def free_port() -> int:
 def free_block(count: int) -> int:
     """Returns the first of several free ports in a row: the containers of one machine have one each."""
     while True:
-        first = random.choice(LISTENING)
+        first = _random.choice(LISTENING)
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 stack.enter_context(socket.socket()).bind(("", port))
