@@ -87,6 +87,7 @@ def test_an_environment_is_built_once_by_a_task_and_shared(cluster, index, tmp_p
     assert "\n2.0 " in "\n".join(other.log)
 
 
+@pytest.mark.long  # tests/harness/environments/test_build.py has the lines
 def test_a_requirement_that_cannot_be_installed_fails_the_trial_with_its_line(cluster, index, tmp_path):
     failed = start(cluster, index, tmp_path, "parrot==9.0")
     failed.ended("ERROR")

@@ -199,7 +199,6 @@ def test_det_up_takes_the_settings_of_a_file_and_its_flags_win(up: Up, tmp_path:
 
 
 @pytest.mark.usefixtures("database")
-@pytest.mark.long  # a page of tests/e2e/test_how_to.py adds one
 def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
     """Runs the command in the environment of another machine, with another data folder and another name."""
     done = up.det("up", "--detach", "--port", "0", "--data", str(up.data), "--slots", "1")
@@ -225,8 +224,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "operations" / "resource-pools.md"
 
 
 @pytest.mark.usefixtures("database")
-@pytest.mark.long  # tests/docs checks the files of this page
-@pytest.mark.parametrize(("number", "pool"), [(0, "gpu"), (1, "default"), (2, "cloud")])
+@pytest.mark.parametrize(
+    ("number", "pool"),
+    [(0, "gpu"), *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, "default"), (2, "cloud")))],
+)
 def test_a_file_with_pools_as_documented_starts(up: Up, tmp_path: Path, number: int, pool: str) -> None:
     """The agent joins the default pool, whatever its name is."""
     files = re.findall(r"```yaml\n(# master\.yaml\n.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

@@ -53,7 +53,6 @@ def test_a_run_is_continued_on_slurm_with_the_same_loss(idle: Slurm, tmp_path: P
     assert result(sweep / "0") == result(plain_run)
 
 
-@pytest.mark.long  # the jobs above are stopped; tests/workflows/hydra has the states
 def test_failed_and_killed_slurm_jobs_are_reported_while_others_run(idle: Slurm, tmp_path: Path) -> None:
     """The first job, on which the launcher waits, runs forever. The second fails, and the third is killed."""
     sweep = tmp_path / "sweep"

@@ -179,7 +179,11 @@ def test_a_layer_in_a_worker_does_not_change_the_records_of_its_parent(tmp_path)
 
 
 @pytest.mark.torch
-@ALL
+@pytest.mark.parametrize(
+    "layer",
+    [TORCH, pytest.param(DEEPSPEED, marks=pytest.mark.long), HOROVOD],  # test_example_launchers.py has a local one
+    ids=["torch", "deepspeed", "horovod"],
+)
 def test_a_layer_runs_without_a_cluster(tmp_path, layer):
     """Runs without run folder, allocation and ports, as on a laptop."""
     program = worker(

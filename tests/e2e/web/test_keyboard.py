@@ -133,7 +133,6 @@ def test_keys_pause_and_activate_from_the_list(page: Page, held: Experiment):
     expect(row.get_by_text("running")).to_be_visible()
 
 
-@pytest.mark.long  # the keys are listed and pressed in the tests of the page
 def test_keys_show_the_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "/")
     page.keyboard.type('name ~ "by keys"')

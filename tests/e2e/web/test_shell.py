@@ -143,6 +143,7 @@ def test_axe_finds_nothing_in_a_shell(visitor: Visit, waiting: Experiment, has_s
         assert problems(page) == []
 
 
+@pytest.mark.long  # other tests leave and enter shells
 def test_a_shell_goes_on_while_other_tabs_are_shown_and_its_keyboard_can_be_left(visitor: Visit, waiting: Experiment):
     page = opened(visitor, waiting)
     enter(page, "word=kept")

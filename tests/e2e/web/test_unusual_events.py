@@ -232,6 +232,7 @@ def test_a_change_by_another_client_is_displayed_at_once(cluster: LiveCluster, v
     assert min(took) <= CONCURRENCY
 
 
+@pytest.mark.long  # tests/e2e/test_reverse_proxy.py serves it behind one
 def test_the_page_works_behind_a_path_prefix(cluster: LiveCluster, browser: Browser, held: Experiment):
     with prefix_proxy(cluster.port, "/some/prefix") as proxy:
         person = Visit(browser, f"{proxy.url}/some/prefix")

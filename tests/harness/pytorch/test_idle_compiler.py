@@ -50,7 +50,7 @@ IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torc
         ),
         pytest.param(IMPORTS_PART, "torch._dynamo.config True", marks=pytest.mark.long),
         (RANK + TRAINS, "[0.0, 0.0] 1.0 False"),
-        (RANK + COMPILES, "False 2.0 True"),
+        pytest.param(RANK + COMPILES, "False 2.0 True", marks=pytest.mark.long),  # takes seconds
         pytest.param(
             RANK + USES_PARTS,
             "False defaultdict(<class 'collections.Counter'>, {}) ddp_optimizer\ntorch._dynamo.external_utils",
