@@ -39,6 +39,8 @@ def test_a_profile_has_lines_options_folders_and_variables(tmp_path: Path) -> No
         ("environment:\n  A: [1]\n", "SITE.yaml:2:3: a text or a number is needed here"),
         ("setup: [\n", "SITE.yaml:2:1: "),
         ("- a\n", "SITE.yaml:1:1: "),
+        ("setup: &all [*all]\n", "SITE.yaml:1:8: this value contains itself, by an alias"),
+        (f"setup: {'[' * 5000}{']' * 5000}\n", "SITE.yaml is nested too deeply"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(text: str, problem: str, tmp_path: Path) -> None:

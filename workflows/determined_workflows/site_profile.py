@@ -79,6 +79,8 @@ def read(path: Path) -> SiteProfile:
     except yaml.MarkedYAMLError as error:
         place = yaml_places.error_position(error) or ()
         raise ConfigError(f"{':'.join(map(str, (path, *place)))}: {error.problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply; it is no {FILE_NAME}") from None
     except (ParamsFileError, ValueError, yaml.YAMLError) as error:
         text = str(error)
         raise ConfigError(text if text.startswith(str(path)) else f"{path}: {text}") from None

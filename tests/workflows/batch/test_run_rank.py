@@ -1,5 +1,6 @@
 """The program that runs a rank on a node: codes, data, signals, variables, the key."""
 
+import fcntl
 import json
 import os
 import signal
@@ -111,6 +112,22 @@ def test_data_is_unpacked_for_the_program_and_removed_after_it(node: Node) -> No
     node.pack(a="one", b="two")
     assert node.run("cat $SLURM_TMPDIR/a $SLURM_TMPDIR/b")[1] == "onetwo"
     assert list((node.folder / "disk").iterdir()) == []
+
+
+def test_a_rank_that_is_ended_while_data_is_unpacked_starts_no_program(node: Node) -> None:
+    node.pack(a="one")
+    (node.record / "command.sh").write_text("touch $HOME/began")
+    node.disk.parent.mkdir(mode=0o700)
+    with node.disk.with_name("25.setup").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a rank that unpacks does
+        rank = node.start()
+        # The kernel lists those who wait for a lock behind an arrow.
+        wait_until(lambda: f"-> FLOCK  ADVISORY  WRITE {rank.pid} " in Path("/proc/locks").read_text())
+        rank.send_signal(signal.SIGTERM)
+    assert "the job was ended before the program began" in rank.communicate(timeout=30)[1]
+    assert rank.returncode == node.end()["code"] == 143
+    assert not (node.folder / "began").exists()
+    assert list(node.disk.parent.iterdir()) == []
 
 
 def test_the_last_rank_of_a_node_removes_the_data(node: Node) -> None:

@@ -73,6 +73,9 @@ def test_an_experiment_may_be_named_with_the_suffix_yaml(det):
         (["--config-path", "../nowhere"], ["the config folder", "nowhere does not exist"]),
         (["--config-dir", "nowhere"], ["the config folder nowhere does not exist"]),
         (["-m", "trainer.steps=range(1,1000001)"], ["1,000,000 jobs, more than the limit of 2,000"]),
+        (["-m", "trainer.steps=range(1,3,0)"], ["the range never ends (override trainer.steps=range(1,3,0))"]),
+        (["-m", "trainer.lr=range(0,inf)"], ["the range never ends (override trainer.lr=range(0,inf))"]),
+        (["-m", "trainer.steps=range(3,1)"], ["the multirun has no jobs: a sweep has no values"]),
         (["-m", "trainer.lr=1,fast"], ["trainer.lr: Value 'fast'"]),
     ],
 )

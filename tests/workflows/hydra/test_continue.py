@@ -38,6 +38,8 @@ def test_a_run_continues_from_its_newest_or_a_named_checkpoint(det, run_script):
     code, out, err = det("continue", str(folder), "--checkpoint_step", "7")
     assert code == 3
     assert f"{folder} has no checkpoint of step 7; it has those of the steps 1, 2" in err
+    code, _, err = det("continue", str(folder), "--new_overrides", "first='a")
+    assert (code, '--new_overrides "first=\'a": No closing quotation' in err) == (4, True)
     code, out, _ = det("continue", str(folder), "--checkpoint_step", "1", "--dry-run")
     assert code == 0
     assert "begins at" not in out

@@ -168,6 +168,17 @@ def test_a_backend_refuses_arguments_that_it_does_not_know(arguments: dict[str, 
         torch_backend.TorchTrainBackend(**arguments)
 
 
+@pytest.mark.parametrize("norm", [None, 0])
+def test_gradients_are_not_clipped_without_a_norm(norm: float | None) -> None:
+    model = make_model("test-linear", "actor", "cpu")
+    before = model.module.weight.detach().clone()
+    backend = torch_backend.TorchTrainBackend("sgd", {"lr": 1.0}, "constant", max_grad_norm=norm)
+    engine = backend.initialize(model, SPEC).module
+    engine.backward(engine(BATCH["x"]).sum())
+    engine.step()
+    torch.testing.assert_close(before - engine.module.weight, torch.full((2, 3), 4.0))
+
+
 def test_a_model_without_parameters_to_train_is_refused() -> None:
     model = make_model("test-linear", "actor", "cpu")
     model.module.requires_grad_(requires_grad=False)

@@ -15,7 +15,13 @@ from determined_workflows.runner.yaml_documents import Place
 
 HEAD = "resource: [0]\ntemplate:\n  train: >\n    train\n      --lr {lr}\n"
 
+BOMB = "---\na0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 8)}]\n" for number in range(1, 9)
+)
+"""Nine lines with more than a hundred million values."""
 INVALID_FILES = {
+    "alias of what it is in": (f"{HEAD}---\nlr: &all [1, *all]\n", "7:5: this value contains itself, by an alias"),
+    "aliases of aliases": (f"{HEAD}{BOMB}", "7:16: with its aliases the document has more than 300,000 values"),
     "placeholder without a value": (
         f"{HEAD}---\nseed: [1]\n",
         "5:12: {lr} in the command train has no value: default and the choices in line 7 do not set it",

@@ -87,7 +87,10 @@ def plan(
     target, file = _target(run, script)
     config_name = next((name for _, name in declared(file)), None)
     own = [*run.flags(config_name), *run.hydra_overrides]
-    changes = shlex.split(new_overrides)
+    try:
+        changes = shlex.split(new_overrides)
+    except ValueError as error:
+        raise ConfigError(f"--new_overrides {new_overrides!r}: {error}") from None
     if run.is_multirun:
         return _multirun(run, target, own, changes, step, python, is_for_slurm=is_for_slurm)
     checkpoint = run_folder.find_checkpoint(run.path, step)

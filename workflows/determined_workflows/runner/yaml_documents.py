@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 _MERGE = "tag:yaml.org,2002:merge"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path = tuple[object, ...]
+MAX_VALUES = 300_000
+"""Of a document, as often as its aliases repeat them."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def _documents(text: str, file: str) -> Iterator[Document]:
             start = _place(node, file)
             document = Document({}, start)
             if isinstance(node, yaml.MappingNode):
-                _walk(loader, node, (), document, file)
+                _walk(loader, node, (), document, file, set())
                 document.data = loader.construct_document(node)
             elif node.value != "":
                 raise start.error("a document of this file is a mapping: lines such as `seed: [1, 2]`")
@@ -80,8 +82,21 @@ def _documents(text: str, file: str) -> Iterator[Document]:
         loader.dispose()
 
 
-def _walk(loader: Any, node: yaml.Node, path: Path, document: Document, file: str) -> None:  # noqa: ANN401  # no stubs
+def _walk(
+    loader: Any,  # noqa: ANN401  # no stubs
+    node: yaml.Node,
+    path: Path,
+    document: Document,
+    file: str,
+    above: set[yaml.Node],
+) -> None:
+    """Notes the places of a node and of those below it. ``above``: the nodes that it is in."""
+    if node in above:
+        raise _place(node, file).error("this value contains itself, by an alias")
+    if len(document.spans) >= MAX_VALUES:
+        raise _place(node, file).error(f"with its aliases the document has more than {MAX_VALUES:,} values")
     document.spans[path] = (node.start_mark.line + 1, node.end_mark.line + 1)
+    above.add(node)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.tag == _MERGE:
@@ -93,11 +108,12 @@ def _walk(loader: Any, node: yaml.Node, path: Path, document: Document, file: st
             if own in document.places:
                 _place(key, file).warn(f"duplicate key {name!r}: this value counts, not the one before")
             document.places[own] = _place(key, file)
-            _walk(loader, value, own, document, file)
+            _walk(loader, value, own, document, file, above)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             document.places[(*path, index)] = _place(value, file)
-            _walk(loader, value, (*path, index), document, file)
+            _walk(loader, value, (*path, index), document, file, above)
+    above.remove(node)
 
 
 def _place(node: yaml.Node, file: str) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -9,7 +10,7 @@ import os
 import shutil
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 PRIVATE = 0o700
@@ -139,10 +140,13 @@ def _remove_abandoned(folder: str) -> None:
     """Removes the folders of jobs that were killed before they could: nobody holds their locks."""
     for name in os.listdir(folder):
         stem = os.path.join(folder, name[: -len(".use")])
-        if name.endswith(".use") and _is_abandoned(stem):
-            shutil.rmtree(stem, ignore_errors=True)
-            _unlink(stem + ".setup")
-            _unlink(stem + ".use")
+        if not name.endswith(".use"):
+            continue
+        with _abandoned(stem) as is_abandoned:
+            if is_abandoned:
+                shutil.rmtree(stem, ignore_errors=True)
+                _unlink(stem + ".use")
+                _unlink(stem + ".setup")  # last: those who come lock it first
 
 
 def _remove_abandoned_data(folder: str) -> None:
@@ -151,31 +155,39 @@ def _remove_abandoned_data(folder: str) -> None:
     for name in os.listdir(folder):
         marker = os.path.join(folder, name)
         stem = marker.replace(UNPACKED, LOCK)
-        if not name.startswith(UNPACKED) or not _is_abandoned(stem):
+        if not name.startswith(UNPACKED):
             continue
-        try:
-            with open(marker, encoding="utf-8") as file:
-                paths = json.load(file)
-        except (OSError, ValueError):
-            continue
-        _remove_paths(folder, paths)
-        for path in (marker, stem + ".setup", stem + ".use"):
-            _unlink(path)
+        with _abandoned(stem) as is_abandoned:
+            if not is_abandoned:
+                continue
+            try:
+                with open(marker, encoding="utf-8") as file:
+                    paths = json.load(file)
+            except (OSError, ValueError):
+                continue
+            _remove_paths(folder, paths)
+            for path in (marker, stem + ".use", stem + ".setup"):
+                _unlink(path)
 
 
-def _is_abandoned(stem: str) -> bool:
-    """Returns True if no rank holds the locks of a folder."""
-    for path in (stem + ".setup", stem + ".use"):
-        try:
-            with open(path, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not _is_still(file, path):
-                    return False
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return False
-    return True
+@contextlib.contextmanager
+def _abandoned(stem: str) -> Iterator[bool]:
+    """Yields True if no rank holds the locks of a folder, and holds them meanwhile: a rank that comes waits until the
+    folder is removed."""
+    with contextlib.ExitStack() as held:
+        yield all(_is_held(held, path) for path in (stem + ".setup", stem + ".use"))
+
+
+def _is_held(held: contextlib.ExitStack, path: str) -> bool:
+    """Returns True if a lock is held from now on, or nobody can hold it because its file is gone."""
+    try:
+        file = held.enter_context(open(path, "rb"))  # noqa: SIM115  # the stack closes it
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _is_still(file, path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _remove_paths(folder: str, paths: Sequence[str]) -> None:

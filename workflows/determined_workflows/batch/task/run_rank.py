@@ -65,6 +65,8 @@ class Rank:
             return ["bash", "-c", PREFACE + file.read(), "command"]
 
     def _run(self, argv: list[str]) -> tuple[int, str]:
+        if "SIGTERM" in self._signals:
+            return 128 + signal.SIGTERM, "the job was ended before the program began"
         try:
             process = subprocess.Popen(argv, env=self._environment())
         except FileNotFoundError:

@@ -70,6 +70,8 @@ def jobs(hydra: Any, config: Any, limit: int) -> list[list[str]]:  # noqa: ANN40
                     "start it with `python SCRIPT --multirun hydra/launcher=det`, which waits for results",
                 )
             ) from None
+    if not all_overrides:
+        raise Invalid(Problem("the multirun has no jobs: a sweep has no values", "look at the ends of its ranges"))
     return all_overrides
 
 
@@ -95,9 +97,18 @@ def _count(arguments: Sequence[str], loader: Any) -> int:  # noqa: ANN401  # Hyd
     for override in OverridesParser.create(config_loader=loader).parse_overrides(list(arguments)):
         value = override.value() if override.is_sweep_override() else None
         if isinstance(value, RangeSweep) and value.start is not None and value.stop is not None:
-            counts[override.get_key_element()] = max(0, math.ceil((value.stop - value.start) / value.step))
+            counts[override.get_key_element()] = _length(override.input_line, value)
         elif override.is_discrete_sweep():
             counts[override.get_key_element()] = sum(1 for _ in override.sweep_string_iterator())
         else:
             counts[override.get_key_element()] = 1
     return math.prod(counts.values())
+
+
+def _length(override: str, swept: Any) -> int:  # noqa: ANN401  # Hydra's RangeSweep
+    try:
+        return max(0, int(math.ceil((swept.stop - swept.start) / swept.step)))
+    except (ZeroDivisionError, OverflowError, ValueError):  # a step of 0, and ends that are inf or nan
+        raise Invalid(
+            Problem("the range never ends", "give it an end, and a step other than 0", override=override)
+        ) from None

@@ -62,7 +62,7 @@ class TorchEngine(torch.nn.Module):
 
     def step(self) -> None:
         """Updates the weights and the learning rate and clears the gradients."""
-        if self._max_grad_norm is not None:
+        if self._max_grad_norm:
             torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._max_grad_norm)
         self.optimizer.step()
         self.lr_scheduler.step()
@@ -92,7 +92,7 @@ class TorchTrainBackend(ModelBackend):
         lr_scheduler_type: ``cosine``, ``linear`` or ``constant``.
         warmup_steps_proportion: part of all train steps in which the learning rate rises from 0, from 0 to 1.
         min_lr_ratio: last learning rate, as a part of the highest one.
-        max_grad_norm: norm to which gradients are clipped; None for no clipping.
+        max_grad_norm: norm to which gradients are clipped; None or 0 for no clipping, as ``ds_train`` has it.
         gradient_checkpointing: recompute activations in the backward pass, for models of transformers.
 
     Raises:
