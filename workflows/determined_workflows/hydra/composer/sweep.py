@@ -105,10 +105,11 @@ def _count(arguments: Sequence[str], loader: Any) -> int:  # noqa: ANN401  # Hyd
     return math.prod(counts.values())
 
 
-def _length(override: str, swept: Any) -> int:  # noqa: ANN401  # Hydra's RangeSweep
+def _length(override: str | None, swept: Any) -> int:  # noqa: ANN401  # Hydra's RangeSweep
     try:
-        return max(0, int(math.ceil((swept.stop - swept.start) / swept.step)))
+        length: int = math.ceil((swept.stop - swept.start) / swept.step)
     except (ZeroDivisionError, OverflowError, ValueError):  # a step of 0, and ends that are inf or nan
         raise Invalid(
             Problem("the range never ends", "give it an end, and a step other than 0", override=override)
         ) from None
+    return max(0, length)
