@@ -89,15 +89,18 @@ describe("an action on the selection", () => {
     });
   });
 
-  it("is reported as failed if the master refuses the count, and the selection stays", async () => {
+  it.each([
+    [412, "2 experiments were expected, 1 is there", "Nothing was done: 2 experiments were expected, 1 is there"],
+    [504, "the answer did not come in time", "It is not known what was done: the answer did not come in time"],
+  ])("is reported as failed if it is answered with %d, and the selection stays", async (status, reason, report) => {
     const { master } = await home();
-    master.answers[DELETE] = new Refusal(412, "2 experiments were expected, 1 is there");
+    master.answers[DELETE] = new Refusal(status, reason);
     select(8, 5);
     await press("More");
     await press("Delete…");
     fireEvent.change(screen.getByRole("textbox", { name: /Type/ }), { target: { value: "delete 2 experiments" } });
     await press("Delete");
-    expect(screen.getByText("Nothing was done: 2 experiments were expected, 1 is there")).toBeVisible();
+    expect(screen.getByText(report)).toBeVisible();
     expect(screen.getByText("2 selected")).toBeVisible();
     expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
   });

@@ -1,4 +1,4 @@
-import { messageOf } from "@/api/problem";
+import { isOutage, messageOf } from "@/api/problem";
 import { useSay } from "@/components/base/Toasts";
 import { useApiMutation } from "@/hooks/useApiMutation";
 import { bulk, bulkLabel, type BulkResult, type BulkVerb } from "@/services/columns";
@@ -42,7 +42,11 @@ export function useBulk() {
     return done;
   };
   const options = {
-    onError: (error: Error) => say({ text: `Nothing was done: ${messageOf(error)}`, kind: "failed" }),
+    onError: (error: Error) => {
+      // A request whose answer is lost may have been carried out.
+      const what = isOutage(error) ? "It is not known what was done" : "Nothing was done";
+      say({ text: `${what}: ${messageOf(error)}`, kind: "failed" });
+    },
     invalidates: [["experiments"]],
   };
   const { mutate } = useApiMutation<BulkResult[], Change>({
