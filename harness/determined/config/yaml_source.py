@@ -163,13 +163,9 @@ class _Unfolding:
             self._source.places = {}
             below = self._mapping(part, path)
             unfolded, self._source.places = self._source.places, places
-            for name, value in below.items():
-                if name not in into:
-                    into[name] = value
-                    own = (*path, name)
-                    for where, place in unfolded.items():
-                        if where[: len(own)] == own:
-                            places[where] = place
+            missing = below.keys() - into.keys()
+            into.update((name, value) for name, value in below.items() if name in missing)
+            places.update((where, place) for where, place in unfolded.items() if where[len(path)] in missing)
 
 
 def _refuse_tag(node: Node) -> None:
