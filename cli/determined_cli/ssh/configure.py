@@ -55,9 +55,17 @@ def run(args: Namespace) -> int | None:
         )
     )
     print(f"ssh, scp, rsync and editors enter tasks of {session.master} now: ssh det-trial-ID, ssh det-task-ID")
-    if place.home != Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh":
+    if place.home != _folder_of_ssh():
         say(f"det: HOME is not the folder in which ssh looks; use `ssh -F {place.home / 'config'}`")
     return None
+
+
+def _folder_of_ssh() -> Path | None:
+    """Returns the folder in which ssh looks; None for a uid without an account, as in some containers."""
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
+    except KeyError:
+        return None
 
 
 def _quoted(path: Path) -> str:

@@ -73,3 +73,11 @@ def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
 def test_the_trial_of_a_user_with_an_underscore_has_a_usable_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ann_b")
     assert project.default_trial() == "test-ann-b"
+
+
+def test_the_trial_of_a_uid_without_a_name_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 54321")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert project.default_trial() == "test-user"

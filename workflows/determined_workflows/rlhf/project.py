@@ -55,7 +55,11 @@ def matching(pattern: str) -> list[str]:
 
 def default_trial() -> str:
     """Returns the name of a trial that was not given: ``test-`` and the user's name."""
-    return "test-" + (re.sub(r"[^A-Za-z0-9.-]+", "-", getpass.getuser()) or "user")
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name, as in some containers
+        name = "user"
+    return "test-" + (re.sub(r"[^A-Za-z0-9.-]+", "-", name) or "user")
 
 
 def run_folder(folder: Path, experiment: str, trial: str) -> Path:
