@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import TypeAdapter, ValidationError
 
 from determined.errors import Forbidden, Unauthenticated
 from determined.states import TokenScope
@@ -13,6 +14,7 @@ from determined_master.agents.service import Agents
 from determined_master.allocations.rendezvous_wait import RendezvousWait
 from determined_master.allocations.service import Allocations
 from determined_master.api.queries.model_def import ModelDefs
+from determined_master.api.schemas.base import RowId
 from determined_master.auth.authentication import Authenticator, bearer
 from determined_master.auth.principal import Principal
 from determined_master.auth.secrets import Secrets
@@ -46,8 +48,8 @@ from determined_master.users.service import Users
 from determined_master.wiring.services import Services
 
 T = TypeVar("T")
-MAX_DIGITS = 18
-"""Longer numbers are no ids; the routes refuse them."""
+_ROW_ID: TypeAdapter[int] = TypeAdapter(RowId)
+"""Reads the ids of a path as the routes do, which take "+7" and "007" for 7."""
 
 
 async def _services_of(request: Request) -> Services:
@@ -182,9 +184,13 @@ async def _owner_of(session: ReadSession, names: Mapping[str, object]) -> int | 
         "line_id": ownership_repository.owner_of_line,
     }
     for name, find in numbered.items():
-        value = str(names.get(name, ""))
-        if value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS:
-            return await find(session, int(value))
+        if name not in names:
+            continue
+        try:
+            number = _ROW_ID.validate_python(names[name])
+        except ValidationError:
+            return None  # the route refuses it
+        return await find(session, number)
     if "task_id" in names:
         return await ownership_repository.owner_of_task(session, str(names["task_id"]))
     return await ownership_repository.owner_of_checkpoint(session, str(names.get("uuid", "")))
