@@ -1,11 +1,15 @@
 """Files of a context: the tree, single files on both routes, and binary, long, missing and unsafe ones."""
 
 import base64
+import hashlib
+import io
+import tarfile
 import tempfile
 import threading
 from typing import Any
 
 import pytest
+import zstandard
 from tests.support.cluster import Cluster
 
 from determined_master.api.context_body import SPOOL_ABOVE
@@ -109,3 +113,19 @@ async def test_a_large_body_is_closed_outside_the_event_loop(
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "close", counted)
     await cluster.create(modelDefinition=[file("a.bin", b"a" * size)])
     assert closed == [in_loop]
+
+
+@pytest.mark.parametrize("mtime", ["nan", "1e12", str(2**60)])
+async def test_a_file_with_an_impossible_time_is_listed_without_one(cluster: Cluster, mtime: str):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo("run.py")
+        member.pax_headers = {"mtime": mtime}
+        archive.addfile(member)
+    data = zstandard.compress(packed.getvalue())
+    digest = hashlib.sha256(data).hexdigest()
+    stored = await cluster.client.put(f"/detent/contexts/{digest}", content=data)
+    assert stored.status_code in (200, 201, 204), stored.text
+    await cluster.create(contextHash=digest)
+    (listed,) = (await cluster.get("/api/v1/experiments/1/file_tree"))["files"]
+    assert (listed["name"], listed["modifiedTime"]) == ("run.py", None)

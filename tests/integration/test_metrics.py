@@ -146,6 +146,25 @@ async def test_a_newer_run_hides_earlier_steps_after_its_checkpoint_in_every_gro
     assert trial["latestValidation"] is None
 
 
+async def test_reports_of_one_request_all_count_when_a_newer_run_begins_again(cluster: Cluster):
+    agent, desired, task = await run_trial(cluster)
+    for step in range(1, 4):
+        await report(cluster, task, step, {"loss": 100.0})
+    _, newer = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
+    metrics = [
+        {
+            "group": "training",
+            "metrics": {"trialRunId": 2, "stepsCompleted": step, "metrics": {"avgMetrics": {"loss": step}}},
+        }
+        for step in (1, 2, 3)
+    ]
+    answer = await cluster.post("/detent/trials/1/reports", {"reports": metrics}, **newer)
+    assert answer.status_code == 200, answer.text
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
+    loss = trial["summaryMetrics"]["avg_metrics"]["loss"]
+    assert [loss[part] for part in ("count", "min", "max", "mean")] == [3, 1, 3, 2]
+
+
 async def test_the_step_of_the_checkpoint_itself_is_listed_once(cluster: Cluster):
     agent, desired, task = await run_trial(cluster)
     await report(cluster, task, 3, {"loss": 3.0}, group="validation")
@@ -243,6 +262,7 @@ async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(clust
         b'{"group": "a.b", "metrics": {"trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {}}}}',
         b'{"group": "t", "metrics": {"trialRunId": "x", "metrics": {}}}',
         b'{"group": "t", "metrics": {"stepsCompleted": 1, "metrics": {}}}',
+        b'{"group": "validation", "metrics": {"trialRunId": 1, "metrics": {"avgMetrics": {"loss": 1}}}}',
         b'{"group": "t", "metrics": {"trialRunId": 1, "reportTime": "noon", "metrics": {}}}',
     ],
 )

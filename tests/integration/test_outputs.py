@@ -191,3 +191,11 @@ async def test_no_training_starts_from_outputs(cluster: Cluster, source: str, te
     answer = await cluster.post("/api/v1/experiments", {"config": config})
     assert answer.status_code == 400
     assert text in answer.text
+
+
+@pytest.mark.parametrize("folders", [None, 5, {"a": 1}])
+async def test_outputs_whose_metadata_names_no_folders_are_listed(cluster: Cluster, folders: object):
+    _, desired = await first_attempt(cluster)
+    await keep(cluster, desired, 1, metadata={"steps_completed": 0, "outputs": folders})
+    (listed,) = (await cluster.get("/detent/experiments/1/outputs"))["outputs"]
+    assert listed["folders"] == []

@@ -137,6 +137,12 @@ async def test_signing_out_ends_the_session(cluster: Cluster):
     assert (await cluster.client.get("/detent/session", headers=headers)).status_code == 401
 
 
+async def test_an_empty_cookie_is_no_sign_in(cluster: Cluster):
+    cluster.client.cookies.clear()
+    headers = {"Authorization": "", "Cookie": f"{cluster.master.authenticator.cookie}="}
+    assert (await cluster.client.get("/api/v1/me", headers=headers)).status_code == 401
+
+
 async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path: Path):
     """A browser keeps cookies by host, whatever the port, and a cookie replaces an earlier one of the same name."""
     body = {"username": "admin", "password": PASSWORD}

@@ -31,6 +31,14 @@ async def test_wrong_passwords_for_one_name_count_together_on_all_routes_and_lim
     assert colleague.status_code == 200
 
 
+async def test_spellings_of_one_name_count_together(cluster: Cluster):
+    for number in range(MAX_FAILURES):
+        name = "".join(letter.upper() if number >> place & 1 else letter for place, letter in enumerate("admin"))
+        answer = await cluster.client.post(WRONG[0][0], json=WRONG[0][1] | {"username": name})
+        assert answer.status_code == 401
+    assert (await cluster.client.post("/api/v1/auth/login", json=RIGHT)).status_code == 429
+
+
 async def test_of_300_wrong_passwords_at_once_ten_are_checked(cluster: Cluster):
     path, body = WRONG[0]
     answers = await asyncio.gather(*(cluster.client.post(path, json=body) for _ in range(300)))

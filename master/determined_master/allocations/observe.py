@@ -11,7 +11,7 @@ from determined_master import notifications
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import exit_line, repository
 from determined_master.allocations.last_output import LastOutput
-from determined_master.allocations.service import Allocations, AttemptFollower
+from determined_master.allocations.service import PEER_ENDED, Allocations, AttemptFollower
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import WriteSession, notify
@@ -42,7 +42,8 @@ def further(current: ContainerState, seen: ContainerState) -> ContainerState:
 def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool, asked: str = "") -> End:
     """Returns why an allocation ended, from how all its containers ended (semantics 2.3).
 
-    ``asked`` says why it was asked to end. A container that failed by itself gives the reason, also if its peers were
+    ``killed``: somebody asked to kill it, other than because of one of these exits. ``asked`` says why it was asked to
+    end. A container that failed by itself gives the reason, also if its peers were
     killed because of it. One that failed while it was leaving has failed all the same; its last checkpoint holds.
     """
     failed = first_failed(exits)
@@ -50,11 +51,11 @@ def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool, 
         is_started = failed.kind == "exited"
         message = failed.message or _words(failed) if is_started else failed.message
         return End(ExitReason.ERRORED, _code(failed) if is_started else failed.code, message)
+    system = next((exit_ for exit_ in exits if exit_.kind == "system"), None)
+    if system is not None and not killed:
+        return End(ExitReason.SYSTEM, None, system.message)
     if killed or any(exit_.kind == "killed" for exit_ in exits):
         return End(ExitReason.KILLED, None, asked or "stopped by its agent")
-    for exit_ in exits:
-        if exit_.kind == "system":
-            return End(ExitReason.SYSTEM, None, exit_.message)
     return End(ExitReason.PREEMPTED, 0, asked) if acknowledged else End(ExitReason.COMPLETED, 0, "")
 
 
@@ -170,7 +171,8 @@ async def _follow(
         # Times of one clock are compared with each other only.
         skews = await agent_rows.clock_skews(session, agents) if len(agents) > 1 else {}
         exits = [by_our_clock(ContainerExit.model_validate(c.exit), skews.get(c.agent_id, 0)) for c in containers]
-        killed, acknowledged = row.kill_requested_at is not None, row.preempt_acked_at is not None
+        killed = row.kill_requested_at is not None and row.message != PEER_ENDED
+        acknowledged = row.preempt_acked_at is not None
         end = end_of(exits, killed=killed, acknowledged=acknowledged, asked=row.message)
         await allocations.end(
             session, row, end.reason, code=end.code, message=end.message, agent_ids=agents, follower=follower
@@ -179,7 +181,7 @@ async def _follow(
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
         # A failed container ends its peers.
-        await allocations.kill(session, row, why="stopped because another process of the attempt ended")
+        await allocations.kill(session, row, why=PEER_ENDED)
         return
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]

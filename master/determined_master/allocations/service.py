@@ -22,6 +22,9 @@ from determined_master.logs import repository as logs
 from determined_master.scheduling.plan import Placement
 from determined_master.scheduling.view import TaskGroup
 
+PEER_ENDED = "stopped because another process of the attempt ended"
+"""Why the peers of a container that has ended are killed: that one gives the reason of the end."""
+
 
 @dataclass(frozen=True)
 class SlotRequest:
@@ -192,6 +195,8 @@ class Allocations:
             await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, **values)
             agent_ids = await self._agents_of(session, row)
             notify(session, *map(notifications.agent, agent_ids))
+        elif row.state.is_live and row.message == PEER_ENDED:
+            await repository.change(session, row, message=why)
 
     async def acknowledge_preemption(self, session: WriteSession, row: AllocationRow) -> None:
         if row.preempt_acked_at is None:

@@ -33,7 +33,7 @@ class RateLimit:
     @contextlib.contextmanager
     def sign_in(self, address: str, name: str, now: datetime) -> Iterator[None]:
         """Counts the attempt as failed if the block raises Unauthenticated. Raises TooManyRequests at its start."""
-        key = (address, name[:MAX_NAME])
+        key = (address, name.lower()[:MAX_NAME])  # users are found whatever the case
         self._begin(key, now, MAX_FAILURES if name else MAX_LINK_FAILURES)
         try:
             yield

@@ -79,7 +79,7 @@ class Authenticator:
         """Returns the principal of the sign-in that the page means; of the only one, if it does not say. Raises
         Unauthenticated."""
         given = sign_ins(headers.get("cookie", ""), self.cookie) or sign_ins(headers.get("cookie", ""), COOKIE)
-        tokens = given or {cookies.get(self.cookie) or cookies[COOKIE]}
+        tokens = given or {cookies.get(self.cookie) or cookies.get(COOKIE, "")}
         meant = headers.get(SESSION_HEADER)
         if len(tokens) > (1 if meant is None else MAX_SIGN_INS):
             raise Unauthenticated("the browser has sent several sign-ins; sign in again")
@@ -89,7 +89,7 @@ class Authenticator:
             else:
                 try:
                     principal = await self._user(token)
-                except Unauthenticated:
+                except (Unauthenticated, Forbidden):
                     if len(tokens) == 1:
                         raise
                     continue

@@ -152,11 +152,12 @@ class MetricStore:
             return PreconditionFailed(
                 f"stale run: trial {report.trial_id} is at run {trial.run_id}, this report is of run {report.run_id}"
             )
-        reported = trial.reported.get(report.group)
-        if reported is None:
-            if "." in report.group or not report.group:
-                return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
-            reported = trial.reported[report.group] = _ReportedSteps(-1)
+        if report.steps is None or report.group not in trial.reported:
+            problem = _problem(report)
+            if problem is not None:
+                return problem
+            trial.reported.setdefault(report.group, _ReportedSteps(-1))
+        reported = trial.reported[report.group]
         if report.steps is None or not reported.is_new(report.steps):
             ingest_repository.insert_many(connection, fresh)
             fresh.clear()
@@ -164,6 +165,8 @@ class MetricStore:
             if existing is not None:
                 return self._merge(connection, trial, report, existing)
         if trial.reported_run_id < trial.run_id or (report.steps is not None and report.steps <= trial.older_steps):
+            ingest_repository.insert_many(connection, fresh)  # the summary is computed from the database
+            fresh.clear()
             self._overtake(connection, trial, report)
         if report.steps is not None:
             reported.add(report.steps)
@@ -221,6 +224,8 @@ class MetricStore:
             series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
+            if trial.health_warning is None:
+                self._warn(connection, trial, report)
             if existing.signed_metric is None and signed is not None:
                 _take_best(trial, existing.id, signed, report)
             if report.group == "validation":
@@ -327,6 +332,15 @@ def _signed(trial: _Trial, report: Report) -> float | None:
     if value is None or value != value:
         return None
     return value if trial.smaller_is_better else -value
+
+
+def _problem(report: Report) -> BadRequest | None:
+    """Returns why no trial can make such a report."""
+    if "." in report.group or not report.group:
+        return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
+    if report.steps is None and report.group == "validation":
+        return BadRequest("a validation needs stepsCompleted: a search compares trials by their steps")
+    return None
 
 
 def _same(first: object, second: object) -> bool:

@@ -66,11 +66,11 @@ class Settings(BaseModel):
     ``default_priority`` and ``fitting_policy`` (``best`` or ``worst``)."""
     default_priority: int = Field(default=42, ge=1, le=99)
     """Priority of experiments that name none; smaller is more urgent."""
-    agent_reconnect_wait: float = 25.0
+    agent_reconnect_wait: float = Field(default=25.0, ge=0, le=7 * 86400, allow_inf_nan=False)
     """Time after which the trials of an unreachable agent start elsewhere."""
-    heartbeat_seconds: float = 5.0
+    heartbeat_seconds: float = Field(default=5.0, gt=0, le=600, allow_inf_nan=False)
     """Time between two reports of an agent."""
-    context_limit: int = DEFAULT_CONTEXT_LIMIT
+    context_limit: int = Field(default=DEFAULT_CONTEXT_LIMIT, ge=1)
     """Maximum size of a context; unpacked it may have four times as much."""
     startup_hook: str = ""
     """Shell commands that run in every task before its own ``startup-hook.sh``."""
@@ -166,7 +166,9 @@ class Settings(BaseModel):
         check_tls_files(self.tls_cert, self.tls_key)
         return self
 
-    @field_validator("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", mode="before")
+    @field_validator(
+        *("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", "launch"), mode="before"
+    )
     @classmethod
     def _read_json(cls, value: object) -> object:
         """In environment variables they are JSON, as their names have several levels."""
@@ -201,10 +203,10 @@ class Settings(BaseModel):
         """Paths in the environment variable are separated by colons, as in PATH."""
         return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
 
-    @field_validator("checkpoint_buckets", mode="before")
+    @field_validator("checkpoint_buckets", "trusted_proxies", mode="before")
     @classmethod
-    def _split_urls(cls, value: object) -> object:
-        """URLs in the environment variable are separated by commas."""
+    def _split_at_commas(cls, value: object) -> object:
+        """URLs and addresses in an environment variable are separated by commas."""
         return [part for part in value.split(",") if part] if isinstance(value, str) else value
 
     @field_validator("checkpoint_buckets")

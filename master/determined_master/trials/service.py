@@ -123,6 +123,7 @@ class Trials:
         values = {
             "restarts": 0,
             "system_failures": 0,
+            "limits_without_checkpoint": 0,
             "retry_at": None,
             "exit_reason": None,
             "end_time": None,

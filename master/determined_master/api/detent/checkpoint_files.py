@@ -131,11 +131,16 @@ async def list_experiment_outputs(
             time=row.report_time,
             size=row.size,
             files=int(row.meta.get("files", 0)),
-            folders=[str(each) for each in row.meta.get("outputs", [])],
+            folders=_folders(row.meta.get("outputs")),
         )
         for row, trial in rows[:limit]
     ]
     return OutputsList(outputs=shown, next=_end(rows[limit - 1][0]) if len(rows) > limit else None)
+
+
+def _folders(outputs: object) -> list[str]:
+    """Returns the folders of outputs; none if the task has written something else there."""
+    return [str(each) for each in outputs] if isinstance(outputs, list) else []
 
 
 async def _list(

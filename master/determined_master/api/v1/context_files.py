@@ -167,9 +167,17 @@ def _node(entry: ArchiveEntry, name: str) -> FileNode:
         is_dir=entry.is_folder,
         content_length=entry.size,
         content_type=_type(entry, name),
-        modified_time=datetime.fromtimestamp(entry.mtime, UTC) if entry.mtime else None,
+        modified_time=_time(entry.mtime),
         files=[],
     )
+
+
+def _time(seconds: float) -> datetime | None:
+    """Returns None for a time that no calendar has: an archive may have any number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _type(entry: ArchiveEntry, name: str) -> str:

@@ -158,7 +158,9 @@ def _summary(
                 "resources_id": c.id,
                 "resources_type": "docker-container",
                 "allocation_id": row.id,
-                "agent_devices": {c.agent_id: {"devices": [devices[c.agent_id, i] for i in c.slot_ids]}},
+                "agent_devices": {
+                    c.agent_id: {"devices": [devices[key] for i in c.slot_ids if (key := (c.agent_id, i)) in devices]}
+                },
                 "container_id": c.id,
                 "started": None,
                 "exited": None,
