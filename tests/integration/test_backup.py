@@ -157,6 +157,16 @@ async def test_backup_and_restore_overwrite_nothing(archive: Path, tmp_path: Pat
         backup.back_up(data, data / "master.sqlite", archive)
 
 
+async def test_an_empty_folder_is_filled_and_not_replaced(archive: Path, tmp_path: Path) -> None:
+    """It may be a mount point."""
+    (tmp_path / "volume").mkdir()
+    before = (tmp_path / "volume").stat().st_ino
+    backup.restore(archive, tmp_path / "volume")
+    assert (tmp_path / "volume").stat().st_ino == before
+    assert (tmp_path / "volume" / "master.sqlite").is_file()
+    assert not (tmp_path / "volume" / backup.RESTORING).exists()
+
+
 def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     content = tmp_path / "evil.tar"
     with tarfile.open(content, "w") as archive:
@@ -183,6 +193,12 @@ async def test_backup_and_restore_print_a_summary_or_the_error(
     error = capsys.readouterr().err
     assert error.startswith("det-master: cannot read the database: ")
     assert "port 1 failed" in error
+
+
+def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "file").touch()
+    assert main(["migrate", "--data", str(tmp_path / "file" / "data")]) == 1
+    assert capsys.readouterr().err == f"det-master: {tmp_path / 'file' / 'data'}: Not a directory\n"
 
 
 async def test_migrate_goes_one_step_down_and_up_again(

@@ -277,6 +277,13 @@ async def test_metric_names_and_summaries_are_listed(cluster: Cluster):
     ]
 
 
+async def test_a_metric_beyond_the_range_of_floats_is_infinite_where_it_is_read(cluster: Cluster):
+    task = await run_trial(cluster)
+    await report(cluster, task, 1, {"loss": 10**400, "is_good": True}, group="validation")
+    (summary,) = (await cluster.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"]
+    assert {each["name"]: each["last"] for each in summary["metrics"]} == {"loss": "Infinity", "is_good": True}
+
+
 @pytest.mark.parametrize(
     "body",
     [{"trialIds": []}, {"trialIds": [1] * 101}, {"maxPoints": 9}, {"maxPoints": 5001}, {"x": "noon"}, {"metrics": []}],

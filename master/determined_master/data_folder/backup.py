@@ -30,6 +30,7 @@ MANIFEST = "manifest.json"
 DATABASE = "master.sqlite"
 SECRETS = (SECRET, AGENT_TOKEN, "operator-token", "password")
 CONTEXTS, CHECKPOINTS = "blobs", "checkpoints"
+RESTORING = ".restoring"
 _PIECE = 1 << 20
 _OF_A_MANIFEST = (ValueError, KeyError, TypeError, AttributeError)
 """Errors of one that is damaged."""
@@ -70,7 +71,7 @@ def back_up(data: Path, database: Path, target: Path, *, with_checkpoints: bool 
             revision = sqlite_file.revision_of_file(copy)
             if revision is None:
                 raise BackupFailed(f"{database} has no tables; start the master once")
-            partial = Path(folder) / target.name
+            partial = Path(folder) / "archive"
             with open(partial, "xb", opener=_private) as file:
                 summary = _write(file, copy, data, revision, with_checkpoints=with_checkpoints)
                 file.flush()
@@ -93,17 +94,20 @@ def restore(archive: Path, data: Path) -> Summary:
     Raises:
         BackupFailed: the archive is damaged, cut off or of a newer version, or the folder is not empty.
     """
-    if data.exists() and (not data.is_dir() or any(data.iterdir())):
+    # An empty folder may be a mount point, which nothing can replace.
+    partial = data / RESTORING if data.is_dir() else data.with_name(f".{data.name}{RESTORING}")
+    if data.exists() and (not data.is_dir() or set(data.iterdir()) - {partial}):
         raise BackupFailed(f"{data} is not empty; name a new folder")
-    partial = data.with_name(f".{data.name}.restoring")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True, mode=0o700)
         with archive.open("rb") as file:
             summary = _checked(_unpacked(file, partial), archive)
-        if data.exists():
-            data.rmdir()
-        partial.replace(data)
+        if data.is_dir():
+            for each in partial.iterdir():
+                each.replace(data / each.name)
+        else:
+            partial.replace(data)
     except (tarfile.TarError, zstandard.ZstdError, EOFError, *_OF_A_MANIFEST) as error:
         raise BackupFailed(f"{archive} is damaged or is no backup: {error}") from error
     except OSError as error:

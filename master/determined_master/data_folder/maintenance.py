@@ -205,6 +205,10 @@ def _explained(work: Callable[[], str]) -> int:
     except _FAILURES as error:
         print(f"det-master: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"det-master: {place}{error.strerror or error}", file=sys.stderr)
+        return 1
     return 0
 
 

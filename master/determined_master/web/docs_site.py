@@ -5,6 +5,7 @@ import hashlib
 import re
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -55,10 +56,11 @@ class DocsSite(BaseRoute):
             # Relative, so that it stays below the prefix of a proxy.
             return RedirectResponse(f"{PATH.rpartition('/')[2]}/", 307)
         try:
-            # StaticFiles redirects to folders with an absolute address, which a proxy's prefix would break.
             response = await self._files.get_response(path.removeprefix(f"{PATH}/") or INDEX, scope)
         except HTTPException as error:
             return PlainTextResponse(await run_in_threadpool(self._missing, path), error.status_code)
+        if isinstance(response, RedirectResponse):  # to a folder, by an absolute address
+            return RedirectResponse(f"{quote(path.rpartition('/')[2])}/", 307)
         scripts = await run_in_threadpool(_scripts_of, response)
         response.headers["content-security-policy"] = _POLICY.format(scripts=scripts)
         response.headers["cache-control"] = "no-cache"

@@ -33,9 +33,11 @@ def plain_page(
     anchor = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link else ""
     form = f'<form method="post"><button style="font:inherit">{html.escape(button)}</button></form>' if button else ""
     head, escaped = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">', html.escape(title)
+    # Without its referrer a browser posts the button with no origin, as a page of another site does.
+    headers = {**HEADERS, "referrer-policy": "same-origin"} if button else HEADERS
     return HTMLResponse(
         f'<!doctype html><html lang="en"><head>{head}<title>{escaped}</title></head><body style="{_STYLE}">'
         f'<h1 style="font-size:1.4em">{escaped}</h1><p>{html.escape(text)}</p>{anchor}{form}</body></html>',
         status,
-        HEADERS,
+        headers,
     )

@@ -21,6 +21,8 @@ from determined_master.streams.task_connection import ConnectionFailed, TaskConn
 MAX_MESSAGE_BYTES = 16 << 20
 """Of one message in either direction; a websocket as a whole has no limit."""
 TASK_GONE = 1012
+HANDSHAKE_SECONDS = 60.0
+"""A task that does not answer the upgrade is given up: its visitor may be gone, which nobody looks at before."""
 TOO_LARGE = 1009
 SIGNED_OUT = 4401
 NO_STATUS = 1005
@@ -89,7 +91,10 @@ class WebSocketForwarding:
         protocol.send_request(request)
         await self._flush(protocol)
         while True:
-            data = await self.connection.read()
+            try:
+                data = await asyncio.wait_for(self.connection.read(), HANDSHAKE_SECONDS)
+            except TimeoutError:
+                raise Refused(f"{self.service} has not answered within {HANDSHAKE_SECONDS:g} s") from None
             protocol.receive_data(data) if data else protocol.receive_eof()
             if protocol.handshake_exc is not None:
                 raise Refused(f"{self.service} does not take this websocket: {protocol.handshake_exc}")
