@@ -27,5 +27,5 @@ async def test_a_task_that_does_not_answer_a_handshake_is_given_up(monkeypatch: 
     scope: dict[str, Any] = {"type": "websocket", "scheme": "ws", "headers": [], "client": None, "subprotocols": []}
     socket = WebSocket(scope, cast(Any, None), cast(Any, None))
     forwarding = WebSocketForwarding(TaskPort("t", 8888), cast(Any, SilentTask()))
-    with pytest.raises(Refused, match="port 8888 of task t has not answered within 0.01 s"):
+    with pytest.raises(Refused, match=r"port 8888 of task t has not answered within 0\.01 s"):
         await asyncio.wait_for(forwarding.pass_on(socket, "/"), 5)
