@@ -243,6 +243,8 @@ async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(clust
         b'{"group": "a.b", "metrics": {"trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {}}}}',
         b'{"group": "t", "metrics": {"trialRunId": "x", "metrics": {}}}',
         b'{"group": "t", "metrics": {"stepsCompleted": 1, "metrics": {}}}',
+        b'{"group": "training", "metrics": {"trialRunId": 1, "metrics": {"avgMetrics": {"loss": 1}}}}',
+        b'{"group": "validation", "metrics": {"trialRunId": 1, "metrics": {"avgMetrics": {"loss": 1}}}}',
         b'{"group": "t", "metrics": {"trialRunId": 1, "reportTime": "noon", "metrics": {}}}',
     ],
 )
