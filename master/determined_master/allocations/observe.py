@@ -25,6 +25,8 @@ _SHOWN = {
     ContainerState.RUNNING: AllocationState.RUNNING,
 }
 _ALLOCATION_ORDER = list(AllocationState)
+_PEER_ENDED = "stopped because another process of the attempt ended"
+"""Why the rest of an attempt is killed. The attempt ends for the reason of the container that ended first."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,20 @@ def further(current: ContainerState, seen: ContainerState) -> ContainerState:
 def end_of(exits: Sequence[ContainerExit], *, killed: bool, acknowledged: bool, asked: str = "") -> End:
     """Returns why an allocation ended, from how all its containers ended (semantics 2.3).
 
-    ``asked`` says why it was asked to end. A container that failed by itself gives the reason, also if its peers were
-    killed because of it. One that failed while it was leaving has failed all the same; its last checkpoint holds.
+    ``killed``: it was to be killed, for another reason than the end of one of its containers; ``asked`` says why it was
+    asked to end. A container that failed by itself gives the reason, also if its peers were killed because of it. One
+    that failed while it was leaving has failed all the same; its last checkpoint holds.
     """
     failed = first_failed(exits)
     if failed is not None:
         is_started = failed.kind == "exited"
         message = failed.message or _words(failed) if is_started else failed.message
         return End(ExitReason.ERRORED, _code(failed) if is_started else failed.code, message)
+    system = next((exit_ for exit_ in exits if exit_.kind == "system"), None)
+    if system is not None and not killed:
+        return End(ExitReason.SYSTEM, None, system.message)
     if killed or any(exit_.kind == "killed" for exit_ in exits):
         return End(ExitReason.KILLED, None, asked or "stopped by its agent")
-    for exit_ in exits:
-        if exit_.kind == "system":
-            return End(ExitReason.SYSTEM, None, exit_.message)
     return End(ExitReason.PREEMPTED, 0, asked) if acknowledged else End(ExitReason.COMPLETED, 0, "")
 
 
@@ -170,7 +173,8 @@ async def _follow(
         # Times of one clock are compared with each other only.
         skews = await agent_rows.clock_skews(session, agents) if len(agents) > 1 else {}
         exits = [by_our_clock(ContainerExit.model_validate(c.exit), skews.get(c.agent_id, 0)) for c in containers]
-        killed, acknowledged = row.kill_requested_at is not None, row.preempt_acked_at is not None
+        killed = row.kill_requested_at is not None and row.message != _PEER_ENDED
+        acknowledged = row.preempt_acked_at is not None
         end = end_of(exits, killed=killed, acknowledged=acknowledged, asked=row.message)
         await allocations.end(
             session, row, end.reason, code=end.code, message=end.message, agent_ids=agents, follower=follower
@@ -179,7 +183,7 @@ async def _follow(
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
         # A failed container ends its peers.
-        await allocations.kill(session, row, why="stopped because another process of the attempt ended")
+        await allocations.kill(session, row, why=_PEER_ENDED)
         return
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]

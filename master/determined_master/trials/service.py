@@ -116,13 +116,14 @@ class Trials:
         search event is for the others.
 
         Each resumes from its newest checkpoint, with all its restarts, and on any agent: log policies exclude agents
-        only until here.
+        only until here. Attempts without a checkpoint are counted anew.
         """
         is_single = experiment.config["searcher"]["name"] == "single"
         trials = await repository.resumable(session, experiment.id, due.after, due.to, is_single=is_single)
         values = {
             "restarts": 0,
             "system_failures": 0,
+            "limits_without_checkpoint": 0,
             "retry_at": None,
             "exit_reason": None,
             "end_time": None,

@@ -28,6 +28,8 @@ UNFIT = ContainerExit(kind="failed_to_start", message="no such environment")
         ([OK], True, False, R.KILLED, None),
         ([SYSTEM], False, False, R.SYSTEM, None),
         ([SYSTEM], True, False, R.KILLED, None),
+        ([KILLED, SYSTEM], False, False, R.SYSTEM, None),
+        ([KILLED, SYSTEM], True, False, R.KILLED, None),
         ([UNFIT], False, False, R.ERRORED, None),
         ([FAILED, KILLED], True, False, R.ERRORED, 3),
         ([KILLED, FAILED], True, False, R.ERRORED, 3),
