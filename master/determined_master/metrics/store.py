@@ -164,6 +164,8 @@ class MetricStore:
             if existing is not None:
                 return self._merge(connection, trial, report, existing)
         if trial.reported_run_id < trial.run_id or (report.steps is not None and report.steps <= trial.older_steps):
+            ingest_repository.insert_many(connection, fresh)  # the trial's summary is computed from what is stored
+            fresh.clear()
             self._overtake(connection, trial, report)
         if report.steps is not None:
             reported.add(report.steps)
@@ -172,8 +174,7 @@ class MetricStore:
         fresh.append(self._row(trial, report))
         summary.add(trial.summary, report.group, report.metrics, is_plain=report.is_plain)
         trial.changed = True
-        if not report.is_plain and trial.health_warning is None:
-            self._warn(connection, trial, report)
+        self._warn(connection, trial, report)
         if report.group == "validation":
             ingest_repository.insert_many(connection, fresh)
             fresh.clear()
@@ -182,7 +183,9 @@ class MetricStore:
 
     def _warn(self, connection: Connection, trial: _Trial, report: Report) -> None:
         """Logs the first metric of a trial that is not finite, and marks the trial if it is to stop because of it."""
-        sentence = health.not_finite(report.group, report.metrics, report.steps) if report.steps is not None else ""
+        if report.is_plain or report.steps is None or trial.health_warning is not None:
+            return
+        sentence = health.not_finite(report.group, report.metrics, report.steps)
         if not sentence:
             return
         facts = ingest_repository.health_facts(connection, report.trial_id)
@@ -221,6 +224,7 @@ class MetricStore:
             series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
+            self._warn(connection, trial, report)
             if existing.signed_metric is None and signed is not None:
                 _take_best(trial, existing.id, signed, report)
             if report.group == "validation":
