@@ -239,6 +239,29 @@ async def test_a_trial_without_a_checkpoint_in_two_whole_limits_stops_with_that_
             "or give the agents more time"
         ) in log
         assert await spot.restarts(experiment) == 0
+        answer = await spot.cluster.post("/api/v1/experiments/continue", {"id": experiment})
+        assert answer.status_code == 200, answer.text
+        agent = await spot.agent()
+        desired = await run_attempt(agent, experiment, 3)
+        await agent.exit(desired)
+        await eventually(lambda: has_completed(spot.cluster, experiment))
+
+
+async def test_a_trial_that_completes_after_a_pause_in_its_second_whole_limit_is_completed(tmp_path: Path):
+    async with open_spot(tmp_path) as spot:
+        experiment = await spot.cluster.create()
+        for run in (1, 2):
+            agent = await spot.agent()
+            desired = await run_attempt(agent, experiment, run)
+            await spot.leaves_in(agent, 600, "time limit")
+            await spot.after(595)
+            if run == 2:
+                await spot.cluster.post(f"/api/v1/experiments/{experiment}/pause", {})
+            await agent.send_report(desired, ContainerState.TERMINATED, KILLED)
+        await spot.cluster.post(f"/api/v1/experiments/{experiment}/activate", {})
+        agent = await spot.agent()
+        await agent.exit(await run_attempt(agent, experiment, 3))
+        await eventually(lambda: has_completed(spot.cluster, experiment))
 
 
 async def test_a_script_that_is_asked_by_a_signal_goes_on_after_any_number_of_whole_limits(tmp_path: Path):
@@ -271,6 +294,10 @@ async def test_a_script_that_is_asked_by_a_signal_has_the_whole_of_its_grace_bef
 
 async def has_ended(cluster: Cluster, experiment: int) -> bool:
     return await cluster.state(experiment) == "STATE_ERROR"
+
+
+async def has_completed(cluster: Cluster, experiment: int) -> bool:
+    return await cluster.state(experiment) == "STATE_COMPLETED"
 
 
 async def test_an_agent_that_its_provider_says_is_gone_ends_with_that_reason(tmp_path: Path):

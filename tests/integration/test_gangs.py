@@ -77,6 +77,22 @@ async def test_a_container_that_fails_ends_its_peers_and_is_named_as_the_cause(c
     assert [(c["agentId"], c["ranks"][0]["rank"]) for c in attempt["containers"]] == [("one", 0), ("two", 2)]
 
 
+async def test_a_container_that_its_machine_ends_makes_the_attempt_a_system_failure_with_its_cause(cluster: Cluster):
+    _, agents, containers = await gang(cluster)
+    for agent, desired in zip(agents, containers, strict=True):
+        await agent.send_report(desired, ContainerState.RUNNING)
+    gone = ContainerExit(kind="system", message="the machine was restarted")
+    await agents[1].send_report(containers[1], ContainerState.TERMINATED, gone)
+    await agents[0].send_report(containers[0], ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
+
+    async def first() -> dict | None:
+        attempts = (await cluster.get("/detent/trials/1/attempts"))["attempts"]
+        return next((each for each in attempts if each["reason"]), None)
+
+    attempt = await eventually(first)
+    assert (attempt["reason"], attempt["message"]) == ("system", "the machine was restarted")
+
+
 async def test_an_attempt_runs_until_all_its_containers_have_exited(cluster: Cluster):
     experiment, agents, containers = await gang(cluster)
     for agent, desired in zip(agents, containers, strict=True):

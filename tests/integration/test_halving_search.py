@@ -12,6 +12,10 @@ from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.experiments import kept_searches
+from determined_master.experiments.hp_search import event_of
+from determined_master.searcher.actions import TrialValidated
+from determined_master.searcher.adaptive_asha import AdaptiveAsha
+from determined_master.trials.search_event_repository import SearchEvent
 
 HALVING = """
 name: halving
@@ -292,3 +296,49 @@ async def test_the_method_of_a_search_that_has_ended_is_not_kept(cluster: Cluste
 
     await eventually(has_ended)
     assert not cluster.master.search.kept._methods  # noqa: SLF001
+
+
+async def test_a_search_whose_method_raises_ends_in_error_with_the_reason(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    def raises(*_arguments: object) -> None:
+        raise TypeError("no step")
+
+    monkeypatch.setattr(AdaptiveAsha, "_report", raises)
+    agent = await cluster.join(slots=2)
+    experiment = await cluster.create(HALVING)
+    containers = await run_desired(agent, 2)
+    await report(cluster, containers[0], 2, {"loss": 0.5})
+
+    async def killed() -> bool:
+        return [desired.state for desired in await agent.desired()] == ["stopped", "stopped"]
+
+    await eventually(killed)
+    for desired in containers:
+        await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
+
+    async def over() -> bool:
+        return await cluster.state(experiment) == "STATE_ERROR"
+
+    await eventually(over)
+    status = await cluster.get("/detent/experiments/1/status")
+    assert status["text"].startswith("failed: the search method failed: TypeError: no step")
+
+
+async def test_a_killed_search_whose_method_raises_is_canceled(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    def raises(*_arguments: object) -> None:
+        raise TypeError("no step")
+
+    experiment = await cluster.create(HALVING)
+    monkeypatch.setattr(AdaptiveAsha, "on_event", raises)
+    await cluster.post(f"/api/v1/experiments/{experiment}/kill", {})
+
+    async def over() -> bool:
+        return await cluster.state(experiment) == "STATE_CANCELED"
+
+    await eventually(over)
+
+
+def test_a_stored_validation_without_a_step_is_of_step_0():
+    event = SearchEvent(1, 1, "validated", {"steps": None, "metrics": {"loss": 0.5}}, "a")
+    assert event_of(event) == TrialValidated("a", 0, {"loss": 0.5})

@@ -79,6 +79,19 @@ async def test_a_metric_that_is_not_finite_stops_the_trial_if_health_nan_is_stop
     assert status["failure"]["text"] == f"{NAN} (health.nan: stop)"
 
 
+async def test_a_metric_that_is_not_finite_and_joins_an_earlier_report_of_its_step_is_warned_about(cluster: Cluster):
+    _, _, task = await running(cluster, "health: {nan: stop}\n")
+    await report(cluster, task, 2, {"accuracy": 1}, group="validation")
+    await report(cluster, task, 2, {"loss": "NaN"}, group="validation")
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
+    assert trial["healthWarning"] == NAN
+
+    async def is_stopping() -> bool:
+        return (await cluster.get("/detent/trials/1/progress"))["state"] == "STOPPING_ERROR"
+
+    await eventually(is_stopping)
+
+
 @pytest.mark.parametrize(
     ("section", "minutes", "is_noted"),
     [

@@ -25,6 +25,8 @@ _SHOWN = {
     ContainerState.RUNNING: AllocationState.RUNNING,
 }
 _ALLOCATION_ORDER = list(AllocationState)
+_PEER_ENDED = "stopped because another process of the attempt ended"
+"""Why the rest of an attempt is killed. The attempt ends for the reason of the container that ended first."""
 
 
 @dataclass(frozen=True)

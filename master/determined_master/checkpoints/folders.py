@@ -116,7 +116,8 @@ def storage_folder(storage: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def _opened_parent(folder: Path, roots: Sequence[Path]) -> Iterator[int]:
-    """Opens the folder that holds the checkpoint's. Raises OutOfReach if it is below no root."""
+    """Opens the folder that holds the checkpoint's. Raises OutOfReach if it is below no root, or if the root is not
+    there: a share that is not mounted holds its checkpoints all the same."""
     real = Path(os.path.realpath(folder.parent))
     for root in roots:
         base = Path(os.path.realpath(root))
@@ -127,7 +128,10 @@ def _opened_parent(folder: Path, roots: Sequence[Path]) -> Iterator[int]:
             f"{folder} is outside the folders in which this master reads and deletes checkpoints; "
             "an admin can allow its parent folder by the master's setting checkpoint_roots"
         )
-    opened = os.open(base, _OPEN_FOLDER)
+    try:
+        opened = os.open(base, _OPEN_FOLDER)
+    except FileNotFoundError as error:
+        raise OutOfReach(f"the folder {base} is not there; is it mounted?") from error
     try:
         for part in real.relative_to(base).parts:
             below = _open_below(opened, part)

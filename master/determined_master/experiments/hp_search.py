@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from determined.config.search_plan import IN_TASK
+from determined.errors import Conflict
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
@@ -77,6 +78,10 @@ class Decision:
     progress: float
 
 
+class SearchFailed(Conflict):
+    """A search method cannot process an event, also not when it is asked again."""
+
+
 class SearchStep(NamedTuple):
     """What a search did in the transaction that stored its events."""
 
@@ -97,6 +102,15 @@ class Search:
         self.kept = kept
 
     async def advance(self, experiment_id: int) -> None:
+        """Processes the events of an experiment. One whose method fails ends with the error; one that is stopping ends
+        as it was asked to."""
+        try:
+            await self._advance(experiment_id)
+        except SearchFailed as error:
+            logger.exception("the search of experiment %d failed", experiment_id)
+            await self._give_up(experiment_id, error.message)
+
+    async def _advance(self, experiment_id: int) -> None:
         kept = self.kept.pop(experiment_id)
         async with self._database.read() as session:
             at = await repository.search_position(session, experiment_id)
@@ -132,6 +146,18 @@ class Search:
         # After the commit: a method that has processed events that were rolled back is not kept.
         if is_applied and not _is_last(at.state, decision):
             self.kept.put(experiment_id, kept)
+
+    async def _give_up(self, experiment_id: int, reason: str) -> None:
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            await self._actions.fail(session, row, reason)
+            news = await search_event_repository.events_after(
+                session, experiment_id, row.searcher_cursor, limit=EVENTS_A_STEP
+            )
+            await search_event_repository.mark_processed(session, experiment_id, news[-1].id if news else 0)
+            await self._finish(session, row)
+            if len(news) == EVENTS_A_STEP:
+                notify(session, notifications.SEARCH)
 
     async def follow(self, session: WriteSession, row: ExperimentRow) -> SearchStep | None:
         """Processes the events of an experiment in the transaction that has stored them.
@@ -297,10 +323,14 @@ def decide(method: SearchMethod, view: SearchView) -> Decision:
 
 
 def _wanted(method: SearchMethod, event: Event | ResumeDue) -> list[Action]:
-    """Returns the actions that follow from an event. That trials train on was decided when the search was continued."""
+    """Returns the actions that follow from an event. That trials train on was decided when the search was continued.
+    Raises SearchFailed."""
     if isinstance(event, ResumeDue):
         return [Resume(event.after, event.to, event.actor)]
-    return method.on_event(event)
+    try:
+        return method.on_event(event)
+    except Exception as error:
+        raise SearchFailed(f"the search method failed: {type(error).__name__}: {error}") from error
 
 
 def view_of(news: Sequence[SearchEvent], cursor: int, live_progress: float) -> SearchView:
@@ -327,4 +357,5 @@ def event_of(event: SearchEvent) -> Event | ResumeDue:
         raise LookupError(f"search event {event.id} is of trial {event.trial_id}, which does not exist")
     if event.kind == "closed":
         return TrialClosed(event.request_id, event.payload["reason"])
-    return TrialValidated(event.request_id, event.payload["steps"], event.payload["metrics"])
+    # Earlier versions stored validations without a step.
+    return TrialValidated(event.request_id, event.payload["steps"] or 0, event.payload["metrics"])

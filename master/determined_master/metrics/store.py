@@ -175,8 +175,7 @@ class MetricStore:
         fresh.append(self._row(trial, report))
         summary.add(trial.summary, report.group, report.metrics, is_plain=report.is_plain)
         trial.changed = True
-        if not report.is_plain and trial.health_warning is None:
-            self._warn(connection, trial, report)
+        self._warn(connection, trial, report)
         if report.group == "validation":
             ingest_repository.insert_many(connection, fresh)
             fresh.clear()
@@ -185,7 +184,9 @@ class MetricStore:
 
     def _warn(self, connection: Connection, trial: _Trial, report: Report) -> None:
         """Logs the first metric of a trial that is not finite, and marks the trial if it is to stop because of it."""
-        sentence = health.not_finite(report.group, report.metrics, report.steps) if report.steps is not None else ""
+        if report.is_plain or report.steps is None or trial.health_warning is not None:
+            return
+        sentence = health.not_finite(report.group, report.metrics, report.steps)
         if not sentence:
             return
         facts = ingest_repository.health_facts(connection, report.trial_id)

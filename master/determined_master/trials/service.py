@@ -116,7 +116,7 @@ class Trials:
         search event is for the others.
 
         Each resumes from its newest checkpoint, with all its restarts, and on any agent: log policies exclude agents
-        only until here.
+        only until here. Attempts without a checkpoint are counted anew.
         """
         is_single = experiment.config["searcher"]["name"] == "single"
         trials = await repository.resumable(session, experiment.id, due.after, due.to, is_single=is_single)

@@ -103,7 +103,7 @@ class Settlement:
                 invalid_hp=row.invalid_hp,
                 system_failures=row.system_failures,
                 cancels_retries=verdict.cancels_retries,
-                limits_without_checkpoint=limits.count,
+                limits_without_checkpoint=limits.count if limits.count > row.limits_without_checkpoint else 0,
                 has_agent_left=verdict.has_agent_left,
             )
         )

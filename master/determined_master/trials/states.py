@@ -65,7 +65,8 @@ class AttemptEnd:
     cancels_retries: bool = False
     """True if a log policy forbids a restart after a failure."""
     limits_without_checkpoint: int = 0
-    """Number of attempts in a row, with this one, that had an agent's whole time, ended with it and saved nothing."""
+    """Number of attempts in a row, with this one, that had an agent's whole time, ended with it and saved nothing; 0 if
+    this one is none of them."""
     has_agent_left: bool = True
     """False if log policies exclude so many agents that the rest of the pool can never hold another attempt."""
 

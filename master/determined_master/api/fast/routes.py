@@ -40,6 +40,8 @@ MAX_REPORTS = 1000
 """Reports in one request: all of them are one transaction."""
 MAX_METRICS, MAX_METRICS_TOGETHER = 10_000, 200_000
 """Metrics in one report, and in one request."""
+OF_A_STEP = frozenset({"training", "validation"})
+"""Groups whose reports are of a number of steps, by which searches and charts place them."""
 MAX_LINES = 10_000
 """Log lines in one request."""
 
@@ -284,12 +286,15 @@ def _report(trial_id: int, body: MetricsBody, now: datetime) -> Report:
     metrics = (inner.avgMetrics if inner.avg_metrics is None else inner.avg_metrics) or {}
     batches = inner.batchMetrics if inner.batch_metrics is None else inner.batch_metrics
     reported = sent.reportTime if sent.report_time is None else sent.report_time
+    steps = sent.stepsCompleted if sent.steps_completed is None else sent.steps_completed
+    if steps is None and body.group in OF_A_STEP:
+        raise BadRequest(f"metrics.stepsCompleted is missing: {body.group} metrics are of a step")
     plain = is_plain(metrics)
     return Report(
         trial_id,
         run_id,
         body.group,
-        sent.stepsCompleted if sent.steps_completed is None else sent.steps_completed,
+        steps,
         _time(reported) if reported else now,
         metrics if plain else inward(metrics),
         None if batches is None else inward(batches),
