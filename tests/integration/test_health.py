@@ -122,10 +122,3 @@ async def test_a_silent_trial_has_a_note_until_it_reports(tmp_path: Path, sectio
                 clock.at += timedelta(minutes=31)
                 await report(cluster, task, 2, {"loss": 0.5})
             assert (await cluster.get("/detent/trials/1/progress"))["note"] is None
-
-
-async def test_a_metric_that_is_added_to_a_reported_step_is_looked_at_too(cluster: Cluster):
-    _, _, task = await running(cluster)
-    await report(cluster, task, 2, {"accuracy": 1}, group="validation")
-    await report(cluster, task, 2, {"loss": "NaN"}, group="validation")
-    assert await warnings(cluster) == [f"{NAN}; the trial goes on (health.nan: warn)"]

@@ -1,7 +1,6 @@
 """Several reports of a trial in one request: each is answered, and rights and limits are those of single reports."""
 
-from tests.integration.test_metrics import next_run, run_trial, stored
-from tests.support.checkpoints import checkpoint_uuid
+from tests.integration.test_metrics import run_trial, stored
 from tests.support.cluster import Cluster
 
 
@@ -67,17 +66,3 @@ async def test_too_many_or_malformed_reports_are_answered_with_400_and_none_is_s
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["code"] == 3
     assert await stored(cluster) == []
-
-
-async def test_a_report_before_one_that_replaces_a_step_of_the_former_run_stays_in_the_summary(cluster: Cluster):
-    agent, desired, task = await run_trial(cluster)
-    reports = [body(step, {"loss": float(step)}) for step in (1, 2, 3)]
-    assert (await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
-    _, task = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
-    for steps in ([4], [5, 3]):
-        reports = [body(step, {"loss": float(step)}, run=2) for step in steps]
-        answer = await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)
-        assert (answer.status_code, answer.json()) == (200, {"refused": []})
-    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
-    summary = trial["summaryMetrics"]["avg_metrics"]["loss"]
-    assert (summary["count"], summary["max"], trial["totalBatchesProcessed"]) == (5, 5.0, 5)

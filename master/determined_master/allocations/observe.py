@@ -25,8 +25,6 @@ _SHOWN = {
     ContainerState.RUNNING: AllocationState.RUNNING,
 }
 _ALLOCATION_ORDER = list(AllocationState)
-_PEER_ENDED = "stopped because another process of the attempt ended"
-"""Why the rest of an attempt is killed. The attempt ends for the reason of the container that ended first."""
 
 
 @dataclass(frozen=True)

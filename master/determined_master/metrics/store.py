@@ -225,8 +225,7 @@ class MetricStore:
             series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
-            if trial.health_warning is None:
-                self._warn(connection, trial, report)
+            self._warn(connection, trial, report)
             if existing.signed_metric is None and signed is not None:
                 _take_best(trial, existing.id, signed, report)
             if report.group == "validation":
@@ -339,8 +338,6 @@ def _problem(report: Report) -> BadRequest | None:
     """Returns why no trial can make such a report."""
     if "." in report.group or not report.group:
         return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
-    if report.steps is None and report.group == "validation":
-        return BadRequest("a validation needs stepsCompleted: a search compares trials by their steps")
     return None
 
 
