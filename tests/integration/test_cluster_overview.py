@@ -174,6 +174,9 @@ async def test_events_are_found_by_any_words_of_their_sentences(cluster: Cluster
     assert paused == ["admin paused experiment 1"]
     assert await search_events(cluster, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
     assert await search_events(cluster, "100__off") == []
+    await cluster.create(CONFIG.replace("tiny", "Ä-Test"), activate=False)
+    for word in ("Ä-Test", "ä-test", "Ä-TEST"):
+        assert await search_events(cluster, word) == ["admin created experiment 2 (Ä-Test)"]
     assert await search_events(cluster, "100%off") == []
 
 

@@ -110,6 +110,8 @@ async def test_log_pages_are_filtered_and_searched(cluster: Cluster):
         ("ERROR", 1, 0),
         ("", None, 0),
     ]
+    await ship(cluster, task_id, "ÄRGER")
+    assert await search(search="ärger") == ["ÄRGER"]
     assert set(lines[2]) == {
         *("id", "time", "level", "rank", "runId", "allocationId"),
         *("containerId", "agentId", "source", "stdtype", "text", "length"),
