@@ -152,8 +152,8 @@ async def test_an_origin_that_is_opened_again_while_others_are_closed_stays_open
 ):
     clock = FixedClock(NOW)
     origins = origins_of(tmp_path, Ports(), clock=clock)
-    for name in "ab":
-        await opened(origins, name)
+    for owner_id, name in enumerate("ab"):
+        await opened(origins, name, owner_id=owner_id)
     clock.at += timedelta(hours=module.IDLE_HOURS + 1)
     pages = TaskPages(Away(), None, Away(), origins, clock)
     close = origins.close
@@ -165,7 +165,8 @@ async def test_an_origin_that_is_opened_again_while_others_are_closed_stays_open
 
     async def opens_the_other(which: Origin) -> None:
         await close(which)
-        await opened(origins, "b")
+        if which.service.task_id == "a":
+            await opened(origins, "b", owner_id=1)
 
     origins.close = opens_the_other
     await pages.tick()
