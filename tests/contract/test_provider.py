@@ -346,6 +346,11 @@ async def test_the_last_line_of_much_output_is_shown_without_the_token(tmp_path:
     assert str(failed.value) == "the launch command failed (exit 7): cannot join with ***"
 
 
+async def test_a_command_that_a_signal_without_a_name_killed_is_a_failed_launch(tmp_path: Path):
+    with pytest.raises(LaunchFailed, match=r"the launch command failed \(signal 35\)"):
+        await commands(tmp_path).want(shell("kill -35 $$"))
+
+
 async def test_a_command_gets_names_and_files_but_no_secret(tmp_path: Path):
     (tmp_path / "agent-token").write_text(SECRET)
     os.environ["DET_MASTER_INITIAL_USER_PASSWORD"] = SECRET

@@ -8,6 +8,7 @@ from tests.support.columns import update_columns
 from tests.support.makers import add_experiment, add_project
 
 from determined.states import ExperimentState
+from determined_master.experiments.commands.lifecycle import Lifecycle
 
 VERBS = ["activate", "pause", "cancel", "kill", "archive", "unarchive"]
 
@@ -264,3 +265,20 @@ async def test_allowed_actions_on_another_users_experiment_are_only_to_fork_it(c
     answer = await cluster.post("/detent/experiments/allowed-actions", {"experimentIds": [done]})
     await login(cluster.client, "admin")
     assert answer.json() == {"groups": [{"actions": ["fork"], "ids": [done]}]}
+
+
+async def test_an_unexpected_error_is_the_result_of_its_experiment_among_those_of_a_filter(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = await add_ended(cluster, 2)
+    original = Lifecycle.archive
+
+    async def raises(self: Lifecycle, experiment_id: int, *arguments: Any, **values: Any) -> Any:
+        if experiment_id == first:
+            raise RuntimeError("a test's")
+        return await original(self, experiment_id, *arguments, **values)
+
+    monkeypatch.setattr(Lifecycle, "archive", raises)
+    results = await errors(cluster, "archive", [], filters={})
+    assert results == {first: "internal error; see the master's log", second: ""}
+    assert {row[0]: row[2] for row in await states(cluster)} == {first: False, second: True}

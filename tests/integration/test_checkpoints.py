@@ -344,3 +344,21 @@ async def test_a_deleted_checkpoint_keeps_its_list_of_files(cluster: Cluster):
         assert (checkpoint["state"], checkpoint["resources"]) == ("STATE_DELETED", files)
     listed = (await cluster.get("/detent/checkpoints"))["checkpoints"]
     assert {each["size"] for each in listed} == {sum(map(int, files.values()))}
+
+
+async def test_a_trial_whose_newest_checkpoint_lost_files_starts_and_counts_from_the_one_before(cluster: Cluster):
+    desired = await run_trial(cluster)
+    for steps, name in enumerate((UUID, OTHER, checkpoint_uuid(3)), start=1):
+        await report_checkpoint(cluster, desired.allocation_id, name, steps)
+    task = cluster.as_task(desired.allocation_id)
+    changes: tuple[tuple[str, dict[str, int]], ...] = ((checkpoint_uuid(3), {}), (OTHER, {"weights": 1}))
+    for name, left in changes:
+        body = {"checkpoints": [{"uuid": name, "resources": {"resources": left}}]}
+        assert (await cluster.client.patch("/api/v1/checkpoints", json=body, headers=task)).status_code == 200
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
+    assert (trial["checkpointCount"], trial["totalCheckpointSize"]) == (2, "4")
+    assert (await cluster.get("/detent/trials/1/progress"))["latestCheckpoint"] == UUID
+    config = CONFIG.replace("metric: loss}", "metric: loss, source_trial_id: 1}")
+    second = await cluster.create(config, activate=False)
+    (started,) = (await cluster.get(f"/api/v1/experiments/{second}/trials"))["trials"]
+    assert started["warmStartCheckpointUuid"] == UUID

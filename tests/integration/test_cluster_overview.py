@@ -107,6 +107,8 @@ async def test_an_empty_time_range_or_no_bucket_is_a_bad_request(cluster: Cluste
     query = {"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T00:00:00"}
     assert (await cluster.client.get(path, params=query)).status_code == 400
     assert (await cluster.client.get("/detent/cluster/usage", params={"buckets": 0})).status_code == 400
+    old = await cluster.client.get("/detent/cluster/usage", params={"from": "1900-01-01T00:00:00Z"})
+    assert (old.status_code, "at most 366 days" in old.text) == (400, True)
 
 
 async def test_checkpoints_are_listed_in_pages(cluster: Cluster):
@@ -174,6 +176,9 @@ async def test_events_are_found_by_any_words_of_their_sentences(cluster: Cluster
     assert paused == ["admin paused experiment 1"]
     assert await search_events(cluster, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
     assert await search_events(cluster, "100__off") == []
+    await cluster.create(CONFIG.replace("tiny", "Ä-Test"), activate=False)
+    for word in ("Ä-Test", "ä-test", "Ä-TEST"):
+        assert await search_events(cluster, word) == ["admin created experiment 2 (Ä-Test)"]
     assert await search_events(cluster, "100%off") == []
 
 

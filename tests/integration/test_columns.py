@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.cluster import CONFIG, Cluster
 from tests.support.columns import update_columns
 from tests.support.experiment_list import add_three, field, search, where
 from tests.support.makers import NOON, add_experiment, add_trial, effective
@@ -114,6 +114,17 @@ async def test_filters_combine_conditions_in_groups(cluster: Cluster):
 async def test_an_invalid_filter_is_refused_with_a_sentence(cluster: Cluster, body: dict[str, Any], words: str):
     await add_three(cluster)
     assert words in await refused(cluster, **body)
+
+
+async def test_words_of_filters_and_columns_are_found_whatever_the_case_of_their_letters(cluster: Cluster):
+    config = CONFIG.replace("tiny", "Ärger").replace("hyperparameters: {}", "hyperparameters: {Öpt: ÜBER}")
+    await cluster.create(config + "labels: [Größe]\n", activate=False)
+    await update_columns(cluster.master.indexer)
+    for column, word in (("name", "äRGER"), ("tags", "GRÖß"), ("hp.Öpt", "über"), ("user", "DMI")):
+        found = await cluster.post("/detent/experiments/search/ids", {"filter": where(field(column, "contains", word))})
+        assert found.json() == {"ids": [1], "total": 1}, column
+    assert (await cluster.get("/detent/columns/values", column="tags", query="GRÖß"))["values"] == ["Größe"]
+    assert [each["column"] for each in (await cluster.get("/detent/columns", query="öpt"))["columns"]] == ["hp.Öpt"]
 
 
 async def test_a_search_returns_ids_groups_and_column_values(cluster: Cluster):

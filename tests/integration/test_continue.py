@@ -11,6 +11,7 @@ from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.checkpoints import retention_repository
 from determined_master.db.models import ExperimentRow
+from determined_master.experiments.commands.create import Creator
 
 PATH = "/api/v1/experiments/continue"
 LENGTH = "searcher: {name: single, metric: loss, max_length: {batches: 4}}"
@@ -241,6 +242,28 @@ async def test_an_override_changes_name_priority_and_hyperparameters(cluster: Cl
 
     job = await eventually(queued)
     assert (job["priority"], job["weight"]) == (50, 2.0)
+
+
+async def test_an_edit_that_is_made_while_an_override_is_checked_is_kept(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    agent = await cluster.join()
+    await complete_first(cluster, agent)
+    original = Creator.check_environment
+    edits = [{"labels": ["new"], "resources": {"priority": 60}}]
+
+    async def edited(self: Creator, *arguments: Any) -> None:
+        await original(self, *arguments)
+        if edits:
+            answer = await cluster.client.patch("/api/v1/experiments/1", json=edits.pop())
+            assert answer.status_code == 200, answer.text
+
+    monkeypatch.setattr(Creator, "check_environment", edited)
+    answer = await cluster.post(PATH, {"id": 1, "overrideConfig": "hyperparameters: {lr: 0.5}"})
+    assert answer.status_code == 200, answer.text
+    experiment = (await cluster.get("/api/v1/experiments/1"))["experiment"]
+    assert (experiment["labels"], experiment["config"]["resources"]["priority"]) == (["new"], 60)
+    assert (await trial(cluster))["hparams"] == {"lr": 0.5}
 
 
 async def test_only_an_ended_experiment_that_is_not_archived_can_be_continued(cluster: Cluster):

@@ -143,6 +143,16 @@ async def test_a_stopped_trial_leaves_at_once_is_not_restarted_and_makes_room(cl
     assert (await cluster.get("/api/v1/experiments/1"))["experiment"]["progress"] == 1.0
 
 
+async def test_of_the_decisions_of_a_search_the_newest_are_listed_up_to_a_limit(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    await cluster.create(HALVING)
+    first, _second = await run_desired(agent, 2)
+    await report(cluster, first, 2, {"loss": 0.5})
+    every = await decisions(cluster, 3)
+    for limit in (1, 2, 3, 9):
+        assert (await cluster.get("/detent/experiments/1/search", limit=limit))["decisions"] == every[-limit:]
+
+
 async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(HALVING)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.columns import update_columns
 from tests.support.makers import add_project
@@ -11,6 +11,8 @@ from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, Holds, write_holds
 
 from determined_master.db.models import ColumnCountRow, ColumnValueRow, ExperimentRow, TrialRow
+from determined_master.db.session import WriteSession
+from determined_master.experiment_index import large_experiments
 
 pytestmark = pytest.mark.budget(15, "creates very many rows")
 
@@ -83,3 +85,24 @@ async def test_very_many_metrics_of_a_report_are_indexed_in_lots(cluster: Cluste
         await index_all(cluster)
     assert await column_count(cluster) >= METRICS
     check(holds)
+
+
+async def test_an_experiment_that_is_moved_while_it_is_indexed_counts_in_its_new_project_only(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    async with cluster.master.database.write() as session:
+        project = await add_project(session)
+    await cluster.create(CONFIG, activate=False)
+    original = large_experiments.indexed_values.store
+    moves = [project]
+
+    async def moved(session: WriteSession, experiment_id: int, *arguments: Any) -> bool:
+        if moves:
+            await session.execute(update(ExperimentRow).values(project_id=moves.pop(), values_stale=True))
+        return await original(session, experiment_id, *arguments)
+
+    monkeypatch.setattr(large_experiments.indexed_values, "store", moved)
+    await large_experiments.update(cluster.master.database, 1)
+    values = await count(cluster, ColumnValueRow.experiment_id == 1)
+    assert values > 0
+    assert (await column_count(cluster), await column_count(cluster, project)) == (0, values)

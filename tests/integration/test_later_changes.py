@@ -89,3 +89,12 @@ async def test_archiving_and_unarchiving_twice_is_refused(cluster: Cluster):
     assert (again.status_code, again.json()["error"]["error"]) == (400, "experiment 1 is not archived")
     many = await cluster.post("/api/v1/projects/1/experiments/unarchive", {"experimentIds": [1]})
     assert many.json() == {"results": [{"id": 1, "error": ""}]}
+
+
+async def test_null_leaves_priority_and_weight_as_they_are_and_takes_the_limit_away(cluster: Cluster):
+    await cluster.create(CONFIG + "resources: {priority: 50, weight: 2, max_slots: 3}\n", activate=False)
+    body = {"resources": {"priority": None, "weight": None, "maxSlots": None}}
+    answer = await cluster.client.patch("/api/v1/experiments/1", json=body)
+    assert answer.status_code == 200, answer.text
+    resources = answer.json()["experiment"]["config"]["resources"]
+    assert (resources["priority"], resources["weight"], resources["max_slots"]) == (50, 2.0, None)

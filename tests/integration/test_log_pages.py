@@ -110,6 +110,8 @@ async def test_log_pages_are_filtered_and_searched(cluster: Cluster):
         ("ERROR", 1, 0),
         ("", None, 0),
     ]
+    await ship(cluster, task_id, "ÄRGER")
+    assert await search(search="ärger") == ["ÄRGER"]
     assert set(lines[2]) == {
         *("id", "time", "level", "rank", "runId", "allocationId"),
         *("containerId", "agentId", "source", "stdtype", "text", "length"),
@@ -246,3 +248,16 @@ async def test_a_download_is_the_whole_log_as_formatted_text(cluster: Cluster):
     lines = answer.text.splitlines()
     assert len(lines) == 1201
     assert lines[-1].endswith("01234567 [rank=3] || INFO: end")
+
+
+async def test_a_search_around_a_line_near_the_end_says_where_it_goes_on_among_older_lines(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(log_pager, "SCANNED", 1500)
+    task_id = await start_task(cluster)
+    await ship(cluster, task_id, "needle")
+    await fill(cluster, task_id, 2000)
+    body = await page(cluster, search="needle", around=1990)
+    assert (body["lines"], body["atStart"], body["atEnd"], body["scannedTo"]) == ([], False, True, 490)
+    body = await page(cluster, search="needle", before=body["scannedTo"])
+    assert (texts(body), body["atStart"]) == (["needle"], True)

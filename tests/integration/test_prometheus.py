@@ -1,14 +1,18 @@
 """Metrics for Prometheus: their values, the names of Determined and of Detent, and the access to them."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import update
 from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
 
 from determined.states import ContainerState
 from determined_master.agents import repository
+from determined_master.cluster import state_queries
+from determined_master.db.models import AgentRow
 
 STATE, PROCESS, TARGETS = "/prom/det-state-metrics", "/debug/prom/metrics", "/prom/det-http-sd-config"
 ALL = "/metrics"
@@ -54,6 +58,20 @@ async def test_the_state_of_the_cluster_is_counted(cluster: Cluster) -> None:
     assert values[key("det_experiment_id_label", experiment_id="1", label="vision")] == 1
     job = (await cluster.get("/api/v1/experiments/1"))["experiment"]["jobId"]
     assert values[key("det_job_id_experiment_id", job_id=job, experiment_id="1")] == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "state"),
+    [("disconnected_at", datetime(2026, 1, 1, tzinfo=UTC), "away"), ("leaving", True, "leaving")],
+)
+async def test_slots_of_an_agent_that_takes_no_work_are_not_counted_as_free(
+    cluster: Cluster, column: str, value: object, state: str
+) -> None:
+    await cluster.join(slots=2)
+    async with cluster.master.database.write() as session:
+        await session.execute(update(AgentRow).values({column: value}))
+        counts = await state_queries.slots_by_state(session)
+    assert counts == {("default", "cpu", state): 2}
 
 
 async def test_the_gpus_of_a_container_are_named_by_their_uuids(cluster: Cluster) -> None:

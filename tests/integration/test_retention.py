@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
 from tests.support.cluster import Cluster, FakeAgent, open_cluster
+from tests.support.makers import NOON, add_experiment, add_trial, effective
 from tests.support.waiting import eventually
 
 from determined.exec import gc_checkpoints
 from determined.link.messages import DesiredContainer
+from determined.states import CheckpointState
 from determined_master.checkpoints import removal, retention_repository
+from determined_master.checkpoints import repository as checkpoints
 from determined_master.loops import checkpoint_removal, retention
 from determined_master.tasks import repository as tasks
 
@@ -339,3 +342,35 @@ async def test_files_that_are_gone_already_are_no_error(cluster: Cluster) -> Non
     changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 1, "saveTrialLatest": 1}}
     assert (await cluster.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
     await wait_for_numbers(cluster, own_root(cluster), {10, 7, 5})
+
+
+async def test_checkpoints_in_reach_do_not_wait_for_those_for_which_no_task_can_be_started(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_arguments: object) -> None:
+        raise RuntimeError("a test's")
+
+    monkeypatch.setattr(checkpoint_removal.CheckpointRemoval, "_assign_to_task", fails)
+    monkeypatch.setattr(checkpoint_removal.checkpoint_removal, "MAX_CHECKPOINTS", 2)
+    async with cluster.master.database.write() as session:
+        for number, folder in enumerate((tmp_path / "far", cluster.master.settings.data / "checkpoints")):
+            storage = {"type": "directory", "container_path": str(folder)}
+            row = await add_experiment(session, config=effective() | {"checkpoint_storage": storage})
+            trial = await add_trial(session, row)
+            for each in range(3):
+                await checkpoints.add(
+                    session,
+                    uuid=checkpoint_uuid(10 * number + each),
+                    task_id=trial.task_id,
+                    allocation_id="",
+                    state=CheckpointState.DELETING,
+                    steps_completed=1,
+                    report_time=NOON,
+                    resources={},
+                    meta={},
+                    size=0,
+                )
+    await checkpoint_removal.CheckpointRemoval(cluster.master).tick()
+    async with cluster.master.database.read() as session:
+        states = [(await checkpoints.get(session, checkpoint_uuid(number))).state for number in (0, 1, 2, 10, 11, 12)]
+    assert states == [CheckpointState.DELETING] * 3 + [CheckpointState.DELETED] * 3

@@ -50,9 +50,13 @@ async def candidates(session: ReadSession, experiment_id: int) -> Sequence[Candi
     return list(found.values())
 
 
-async def to_remove(session: ReadSession, most: int) -> Sequence[StoredCheckpoint]:
-    """Returns up to ``most`` checkpoints in state DELETING that no task removes."""
-    mine = and_(CheckpointRow.state == CheckpointState.DELETING, CheckpointRow.removal_task_id.is_(None))
+async def to_remove(session: ReadSession, after: str, most: int) -> Sequence[StoredCheckpoint]:
+    """Returns up to ``most`` checkpoints in state DELETING that no task removes, by id, those after ``after``."""
+    mine = and_(
+        CheckpointRow.state == CheckpointState.DELETING,
+        CheckpointRow.removal_task_id.is_(None),
+        CheckpointRow.uuid > after,
+    )
     return await stored(session, mine, most)
 
 

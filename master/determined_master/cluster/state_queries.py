@@ -61,7 +61,8 @@ async def agents_by_state(session: ReadSession) -> dict[str, int]:
 
 
 async def slots_by_state(session: ReadSession) -> dict[tuple[str, str, str], int]:
-    """Returns the number of slots by pool, type and state: ``held``, ``disabled``, ``unusable`` or ``free``."""
+    """Returns the number of slots by pool, type and state: ``held``, ``disabled``, ``unusable``, ``away`` with its
+    agent for a short time, ``leaving`` with it, or ``free``."""
     held = {
         (agent, slot)
         for agent, slot in await session.execute(
@@ -69,20 +70,24 @@ async def slots_by_state(session: ReadSession) -> dict[tuple[str, str, str], int
         )
     }
     query = (
-        select(AgentRow.pool, AgentRow.enabled, AgentSlotRow)
+        select(AgentRow, AgentSlotRow)
         .join(AgentRow, AgentRow.id == AgentSlotRow.agent_id)
         .where(AgentRow.lost.is_(False))
     )
     counts: Counter[tuple[str, str, str]] = Counter()
-    for pool, enabled, slot in await session.execute(query):
+    for agent, slot in await session.execute(query):
         state = "free"
         if (slot.agent_id, slot.slot_id) in held:
             state = "held"
-        elif not (enabled and slot.enabled) or slot.draining:
+        elif not (agent.enabled and slot.enabled) or slot.draining:
             state = "disabled"
         elif slot.status != "free":
             state = "unusable"
-        counts[(pool, slot.type, state)] += 1
+        elif agent.disconnected_at is not None:
+            state = "away"
+        elif agent.leaving:
+            state = "leaving"
+        counts[(agent.pool, slot.type, state)] += 1
     return dict(counts)
 
 

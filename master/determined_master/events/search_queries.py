@@ -14,6 +14,7 @@ from determined.errors import BadRequest
 from determined.states import ExitReason
 from determined_master.db.models import EventRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.text_search import contains_lowered
 from determined_master.events import repository
 from determined_master.events.repository import Selection
 from determined_master.events.sentences import MOVES, SLOT_STATUSES, TEMPLATES, sentence
@@ -61,11 +62,12 @@ def _contains(row: EventRow, words: Sequence[str]) -> bool:
 
 
 def _preselects(word: str) -> ColumnElement[bool]:
-    """Returns a condition that holds for every event whose sentence contains ``word``, and for some others."""
+    """Returns a condition that holds for every event whose sentence contains ``word``, in lower case, and for some
+    others."""
     payload = cast(EventRow.payload, String)
     columns = (EventRow.actor, EventRow.kind, EventRow.target_type, EventRow.target_id)
-    conditions: list[ColumnElement[bool]] = [column.icontains(word, autoescape=True) for column in columns]
-    conditions.append(payload.icontains(_in_json(word), autoescape=True))
+    conditions: list[ColumnElement[bool]] = [contains_lowered(column, word) for column in columns]
+    conditions.append(contains_lowered(payload, _in_json(word)))
     conditions += [
         and_(EventRow.target_type == target_type, EventRow.kind == kind)
         for (target_type, kind), said in TEMPLATES.items()

@@ -89,6 +89,7 @@ class IdSelection:
         Those that the filter no longer selects when their lot begins are left out.
         """
         results: list[Result] = []
+        faults: list[Exception] = []
         left = await self._found(database, listed)
         while left:
             async with database.write() as session:
@@ -96,7 +97,9 @@ class IdSelection:
                 left = [experiment_id for experiment_id in left if experiment_id in still]
                 end = time.monotonic() + LOT_SECONDS
                 while left and time.monotonic() < end:
-                    results.append(await _applied(session, verb, left.pop(0)))
+                    results.append(await _applied(session, verb, left.pop(0), faults))
+        if faults and len(faults) == len(results):
+            raise faults[0]
         return results
 
     async def _found(self, database: Database, listed: Listed) -> list[int]:
@@ -125,12 +128,15 @@ class IdSelection:
         return f" in project {self._project_id}" if self._project_id else ""
 
 
-async def _applied(session: WriteSession, verb: Verb, experiment_id: int) -> Result:
+async def _applied(session: WriteSession, verb: Verb, experiment_id: int, faults: list[Exception]) -> Result:
     try:
         async with session.begin_nested():
             await verb(experiment_id, session)
     except ApiError as error:
         return Result(experiment_id, error.message)
+    except Exception as error:
+        faults.append(error)
+        return Result(experiment_id, unexpected(error).message)
     return Result(experiment_id, "")
 
 

@@ -57,7 +57,7 @@ def _of_statistic(statistic: Statistic, last: Type) -> Type:
 
 
 async def words(session: ReadSession, column: str, query: str, limit: int, now: datetime) -> list[str]:
-    """Returns None for a column without words, or an unknown column."""
+    """Returns words of a column that contain ``query``; none for a column without words, or an unknown one."""
     if column == "archived":
         return [word for word in ("false", "true") if query.lower() in word]
     if column in OWN and OWN[column].type != "text":

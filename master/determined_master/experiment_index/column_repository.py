@@ -7,6 +7,7 @@ from sqlalchemy import String, column, func, select, values
 
 from determined_master.db.models import ColumnCountRow, ColumnNameRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.text_search import contains_lowered
 from determined_master.experiment_index.column_names import STATISTICS, Kind, ListedColumn, Type
 
 N, C = ColumnNameRow, ColumnCountRow
@@ -52,7 +53,7 @@ async def page(
         .where(N.kind.in_(kinds), counts.c.count > 0)
     )
     if query:
-        values_counted = values_counted.where(whole.icontains(query, autoescape=True))
+        values_counted = values_counted.where(contains_lowered(whole, query.lower()))
     total = (await session.execute(select(func.count()).select_from(values_counted.subquery()))).scalar_one()
     ordered = values_counted.order_by(N.kind, N.name, suffixes.c.place).offset(offset).limit(limit)
     return [ListedColumn(*row) for row in (await session.execute(ordered)).all()], total

@@ -41,6 +41,7 @@ from determined_master.db.models import (
     UserRow,
 )
 from determined_master.db.models.base import to_micros
+from determined_master.db.statements.text_search import contains_lowered
 from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
@@ -249,7 +250,7 @@ def _having(stored: StoredColumn, operator: str, field: Field) -> Select[Any]:
     if operator == "notEmpty":
         condition = or_(figure.is_not(None), value.text.is_not(None)) if with_words else figure.is_not(None)
     elif operator == "contains":
-        condition = value.text.icontains(word_of(field), autoescape=True) if with_words else false()
+        condition = contains_lowered(value.text, word_of(field).lower()) if with_words else false()
     elif operator == "=":
         number = figure_of(field, needed=False)
         condition = false() if number is None else figure == number
@@ -299,8 +300,7 @@ def _of_text(column: str, expression: ColumnElement[str], operator: str, field: 
     word = word_of(field)
     condition: Condition
     if operator == "contains":
-        condition = expression.icontains(word, autoescape=True)
-        return condition
+        return contains_lowered(expression, word.lower())
     _refuse_order(column, operator)
     condition = expression == word
     number = figure_of(field, needed=False) if column == "user" else None

@@ -99,6 +99,8 @@ async def _finish(session: WriteSession, plan: _UpdatePlan) -> bool:
     row = await index_repository.experiment(session, plan.row.id)
     if row is None:
         return True
+    if plan.values and plan.project_id != row.project_id:
+        return False  # moved meanwhile: the summary goes on to name the project in which the values count
     known = await index_repository.summary(session, row.id)
     await indexed_values.keep_summary(session, row, known, plan.of_all, plan.found)
     notify(session, notifications.metrics(row.id))

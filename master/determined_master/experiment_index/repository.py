@@ -30,6 +30,7 @@ from determined_master.db.models import (
     UserRow,
 )
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.text_search import contains_lowered
 from determined_master.experiment_index.cell_values import Value, cell
 from determined_master.experiment_index.filter_sql import (
     Condition,
@@ -167,7 +168,7 @@ async def words(
         word = literal("STATE_") + word if by == "state" else word
         query_of_words = select(word.label("word")).select_from(from_([by])).where(*where, word != "")
     if query:
-        query_of_words = query_of_words.where(word.icontains(query, autoescape=True))
+        query_of_words = query_of_words.where(contains_lowered(word, query.lower()))
     return (await session.scalars(query_of_words.distinct().order_by("word").limit(limit))).all()
 
 

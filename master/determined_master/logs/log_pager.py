@@ -32,6 +32,8 @@ class LogQuestion:
 
 @dataclass(frozen=True)
 class Page:
+    """``scanned_to``: where a page without lines goes on; around a line, that is the newer side until it is over."""
+
     lines: list[PagedLine]
     at_start: bool
     at_end: bool
@@ -55,7 +57,8 @@ async def page(session: ReadSession, matchers: Matchers, task_id: str, asked: Lo
             older = await _walk(session, task_id, asked, match, before=asked.around, limit=half)
             newer = await _walk(session, task_id, asked, match, after=asked.around - 1, limit=asked.limit - half)
             lines = older.lines[::-1] + newer.lines
-            return Page(lines, older.is_over, newer.is_over, newer.scanned_to if not lines else None)
+            unfinished = older if newer.is_over else newer
+            return Page(lines, older.is_over, newer.is_over, None if lines else unfinished.scanned_to)
         if asked.after is not None:
             newer = await _walk(session, task_id, asked, match, after=asked.after, limit=asked.limit)
             has_older = await log_queries.has_lines(session, task_id, before=asked.after + 1)

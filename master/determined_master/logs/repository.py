@@ -13,6 +13,7 @@ from determined_master.db.models.base import table_of
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.statements.bulk_insert import copy_rows
 from determined_master.db.statements.row_changes import delete_rows, insert_rows
+from determined_master.db.statements.text_search import contains_lowered
 from determined_master.logs.error_lines import is_error
 from determined_master.logs.line import LogLine
 
@@ -63,7 +64,7 @@ class Selection:
         if self.text:
             conditions.append(LogRow.log.contains(self.text, autoescape=True))
         if self.words:
-            conditions.append(LogRow.log.icontains(self.words, autoescape=True))
+            conditions.append(contains_lowered(LogRow.log, self.words.lower()))
         return conditions
 
 

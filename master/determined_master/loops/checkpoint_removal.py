@@ -34,9 +34,10 @@ class CheckpointRemoval:
     async def tick(self) -> float | None:
         await self._record_orphaned()
         roots = allowed_roots(self._settings)
+        after = ""
         while True:
             async with self._database.read() as session:
-                to_remove = await retention_repository.to_remove(session, checkpoint_removal.MAX_CHECKPOINTS)
+                to_remove = await retention_repository.to_remove(session, after, checkpoint_removal.MAX_CHECKPOINTS)
             near, far = await split_by_reach(to_remove, roots)
             handed: dict[int, list[StoredCheckpoint]] = defaultdict(list)
             for each in far:
@@ -47,8 +48,9 @@ class CheckpointRemoval:
                     await self._items.run("experiment", experiment_id, partial(self._assign_to_task, some))
             for batch in batched(near, BATCH_CHECKPOINTS):
                 await remove_files(self._database, self._clock, roots, batch)
-            if not near:
+            if len(to_remove) < checkpoint_removal.MAX_CHECKPOINTS:
                 return self._items.seconds_left()
+            after = to_remove[-1].uuid  # some stay: those for which no task could be started
 
     async def _assign_to_task(self, checkpoints: Sequence[StoredCheckpoint]) -> None:
         """Starts a task for checkpoints of one experiment that are in one storage."""

@@ -55,7 +55,8 @@ def reduce(points: Points, factor: int, places: Sequence[int] | None = None) -> 
 
 
 def thin(points: Points, axis: Axis, most: int) -> Points:
-    """Returns at most ``most`` points, ordered by x, then by report. Points without x are left out."""
+    """Returns at most ``most`` points, but always the ends and the extremes, ordered by x, then by report. Points
+    without x are left out."""
     points = _ordered(points, axis)
     if len(points) <= most:
         return points

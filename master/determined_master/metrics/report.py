@@ -7,7 +7,8 @@ import msgspec
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One report. ``steps`` None: keyed by ``reported_at`` (profiler groups). Metrics hold floats, NaN included."""
+    """One report. ``steps`` None: keyed by ``reported_at``, as in groups of the profiler; reports of training and
+    validation have steps. Metrics hold floats, NaN included."""
 
     trial_id: int
     run_id: int

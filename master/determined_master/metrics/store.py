@@ -183,7 +183,8 @@ class MetricStore:
         return None
 
     def _warn(self, connection: Connection, trial: _Trial, report: Report) -> None:
-        """Logs the first metric of a trial that is not finite, and marks the trial if it is to stop because of it."""
+        """Logs the first metric of a trial that is not finite, and marks the trial if it is to stop because of it.
+        Reports without a step, as of the profiler, are not looked at."""
         if report.is_plain or report.steps is None or trial.health_warning is not None:
             return
         sentence = health.not_finite(report.group, report.metrics, report.steps)

@@ -17,6 +17,7 @@ from determined_master.providers.provider import (
     Observation,
     ObservedState,
     ReleaseFailed,
+    how_ended,
 )
 
 MAX_OUTPUT_BYTES = notices.MAX_BYTES
@@ -48,7 +49,7 @@ class CommandProvider:
         except OSError as error:
             raise LaunchFailed(f"cannot run the launch command: {error}") from error
         if code:
-            raise LaunchFailed(f"the launch command failed ({_how(code)}){self._last_line(output)}")
+            raise LaunchFailed(f"the launch command failed ({how_ended(code)}){self._last_line(output)}")
 
     async def release(self, instance: Instance) -> None:
         try:
@@ -59,7 +60,7 @@ class CommandProvider:
         except OSError as error:
             raise ReleaseFailed(f"cannot run the terminate command: {error}") from error
         if code:
-            raise ReleaseFailed(f"the terminate command failed ({_how(code)}){self._last_line(output)}")
+            raise ReleaseFailed(f"the terminate command failed ({how_ended(code)}){self._last_line(output)}")
 
     async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
         """Returns what the notices say; they are read beside. Instances that earlier settings started keep theirs."""
@@ -89,7 +90,7 @@ class CommandProvider:
                 text = f"the notice command did not end within {settings.command_timeout:g} s and was killed"
                 raise notices.NoticeError(text) from error
             if code:
-                raise notices.NoticeError(f"the notice command failed ({_how(code)}){self._last_line(output)}")
+                raise notices.NoticeError(f"the notice command failed ({how_ended(code)}){self._last_line(output)}")
             observations |= notices.parse(output.decode(errors="replace"), "output of the notice command")
         return observations
 
@@ -167,7 +168,3 @@ class _Output:
         with contextlib.suppress(BlockingIOError):
             self.kept += os.read(self._reader, PIPE_BYTES)
             del self.kept[:-MAX_OUTPUT_BYTES]
-
-
-def _how(code: int) -> str:
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"

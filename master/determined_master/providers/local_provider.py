@@ -27,6 +27,7 @@ from determined_master.providers.provider import (
     Observation,
     ObservedState,
     ReleaseFailed,
+    how_ended,
 )
 
 logger = logging.getLogger(__name__)
@@ -161,8 +162,7 @@ class LocalProvider:
         shutil.rmtree(folder, ignore_errors=True)
 
     def _how(self, agent_id: str, code: int) -> str:
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
-        return f"its process ended ({how}){self._last_line(agent_id)}"
+        return f"its process ended ({how_ended(code)}){self._last_line(agent_id)}"
 
     def _last_line(self, agent_id: str) -> str:
         try:

@@ -1,5 +1,6 @@
 """The protocol of providers: they start and end the agents of a pool."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,3 +100,17 @@ class Provider(Protocol):
         first call also ends the agents of an earlier master that are not among ``instances``; later ones may.
         """
         ...
+
+
+def how_ended(code: int) -> str:
+    """Returns how a process ended. ``code``: its exit code, or the negative number of a signal.
+
+    >>> how_ended(7), how_ended(-9), how_ended(-35)
+    ('exit 7', 'signal SIGKILL', 'signal 35')
+    """
+    if code >= 0:
+        return f"exit {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:  # most real-time signals have no name
+        return f"signal {-code}"

@@ -147,9 +147,12 @@ class Origins:
 
     def due(self) -> list[Origin]:
         """Returns the origins that nobody has used for long, and those whose task has ended for a while."""
+        return [each for each in self if self.is_due(each)]
+
+    def is_due(self, which: Origin) -> bool:
         now = self._clock.now()
         idle, ended = now - timedelta(hours=IDLE_HOURS), now - timedelta(seconds=ENDED_SECONDS)
-        return [each for each in self if each.used_at < idle or (each.ended_at is not None and each.ended_at < ended)]
+        return which.used_at < idle or (which.ended_at is not None and which.ended_at < ended)
 
     def note_ended(self, which: Origin) -> None:
         which.ended_at = which.ended_at or self._clock.now()

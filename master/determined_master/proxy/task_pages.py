@@ -85,5 +85,7 @@ class TaskPages:
                     self.origins.note_ended(each)
         await self.network.close_idle()
         for each in self.origins.due():
+            if not self.origins.is_due(each):
+                continue  # opened again while another one was closed
             self.visits.end_of(each.service)
             await self.origins.close(each)

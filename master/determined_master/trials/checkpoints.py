@@ -148,6 +148,33 @@ async def mark_deleting(session: WriteSession, clock: Clock, row: CheckpointRow)
     notify(session, notifications.COLUMNS)
 
 
+async def set_resources(session: WriteSession, clock: Clock, row: CheckpointRow, resources: dict[str, int]) -> None:
+    """Stores the remaining files of a checkpoint, and what that changes for its trial."""
+    count, size = _counted(row)
+    await checkpoint_rows.set_resources(session, clock, row, resources)
+    trial = await repository.find_by_task(session, row.task_id)
+    if trial is None:
+        return
+    new_count, new_size = _counted(row)
+    newest = await checkpoint_rows.newest_completed(session, row.task_id)
+    await repository.change(
+        session,
+        trial,
+        latest_checkpoint=newest.uuid if newest else None,
+        checkpoint_count=max(0, trial.checkpoint_count + new_count - count),
+        checkpoint_size=max(0, trial.checkpoint_size + new_size - size),
+        values_stale=True,
+    )
+    notify(session, notifications.COLUMNS)
+
+
+def _counted(row: CheckpointRow) -> tuple[int, int]:
+    """Returns what a checkpoint adds to its trial's number of checkpoints and to their size."""
+    if row.state not in (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED):
+        return 0, 0
+    return int(row.role is CheckpointRole.STATE), row.size
+
+
 def _own_task(body: CheckpointReport, principal: Principal) -> str:
     if principal.task_id is None:
         raise Forbidden("only the trial's own task may report a checkpoint, with its task token")

@@ -23,5 +23,9 @@ async def decisions_of(
         # Disables the index of kinds, as in events.repository.moves_of, which also says why there is no ORDER BY.
         func.coalesce(EventRow.kind, "").in_(KINDS),
     )
-    found = sorted((await session.scalars(query)).all(), key=lambda row: row.id)
-    return found if most is None else found[-most:]
+    if most is not None:
+        # Of a long search only the numbers of its decisions are read, not their payloads.
+        numbers = sorted((await session.scalars(query.with_only_columns(EventRow.id))).all())
+        if len(numbers) > most:
+            query = query.where(EventRow.id >= numbers[-most])
+    return sorted((await session.scalars(query)).all(), key=lambda row: row.id)

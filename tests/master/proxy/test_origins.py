@@ -1,5 +1,7 @@
 """Open origins: their ports, addresses and ends."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,8 +10,10 @@ from tests.support.clock import FixedClock
 
 from determined.errors import Conflict
 from determined_master.proxy import origins as module
+from determined_master.proxy import task_queries
 from determined_master.proxy.addresses import Layout, Place
-from determined_master.proxy.origins import Origins
+from determined_master.proxy.origins import Origin, Origins
+from determined_master.proxy.task_pages import TaskPages
 from determined_master.proxy.task_port import TaskPort
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
@@ -130,3 +134,40 @@ async def test_an_origin_is_due_after_its_task_has_ended_or_nobody_has_come(tmp_
     await origins.close(ended)
     clock.at = NOW + timedelta(hours=module.IDLE_HOURS, seconds=1)
     assert [each.service.task_id for each in origins.due()] == ["idle"]
+
+
+class Away:
+    """Stands for the database and the network of a master, of which there is nothing to say."""
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[None]:
+        yield None
+
+    async def close_idle(self) -> None:
+        return
+
+
+async def test_an_origin_that_is_opened_again_while_others_are_closed_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    clock = FixedClock(NOW)
+    origins = origins_of(tmp_path, Ports(), clock=clock)
+    for owner_id, name in enumerate("ab"):
+        await opened(origins, name, owner_id=owner_id)
+    clock.at += timedelta(hours=module.IDLE_HOURS + 1)
+    pages = TaskPages(Away(), None, Away(), origins, clock)
+    close = origins.close
+
+    async def ended(*_arguments: object) -> set[str]:
+        return set()
+
+    monkeypatch.setattr(task_queries, "ended", ended)
+
+    async def opens_the_other(which: Origin) -> None:
+        await close(which)
+        if which.service.task_id == "a":
+            await opened(origins, "b", owner_id=1)
+
+    origins.close = opens_the_other
+    await pages.tick()
+    assert [each.service.task_id for each in origins] == ["b"]

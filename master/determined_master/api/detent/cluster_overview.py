@@ -163,6 +163,8 @@ To = Annotated[Moment | None, Query(alias="to")]
 MAX_QUEUED = 1000
 MAX_HOLDS = 3000
 DISPLAYED_PERIOD = timedelta(days=1)
+MAX_USAGE_PERIOD = timedelta(days=366)
+"""The use of slots is summed up over all holds of the period, of which a year may have very many."""
 _STATES: dict[AllocationState, QueueState] = {
     AllocationState.PENDING: "STATE_QUEUED",
     AllocationState.PULLING: "STATE_PULLING",
@@ -247,6 +249,8 @@ async def get_slot_usage(
     """Ignores the future part of the period: the current bucket has the seconds until now, later ones have none."""
     now = clock.now()
     first, last = _between(start, end, now)
+    if last - first > MAX_USAGE_PERIOD:
+        raise BadRequest(f"from must be at most {MAX_USAGE_PERIOD.days} days before to")
     busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
     present = {row.id for row in await agent_rows.present(session)}
     length = (last - first) / buckets

@@ -159,7 +159,7 @@ async def patch(
             row = await repository.get(session, one.uuid)
             await trial_checkpoints.check_change(session, authorization, row, principal)
             if one.resources is not None and one.resources.resources is not None:
-                await repository.set_resources(session, clock, row, one.resources.resources)
+                await trial_checkpoints.set_resources(session, clock, row, one.resources.resources)
     return Empty()
 
 

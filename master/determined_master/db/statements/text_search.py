@@ -39,7 +39,9 @@ def _on_postgresql(element: contains_lowered, compiler: SQLCompiler, **options: 
 
 def register(connection: DBAPIConnection) -> None:
     """Adds the functions to a connection of SQLite."""
-    connection.create_function(NAME, 2, lambda column, text: text in column.lower(), deterministic=True)
+    connection.create_function(
+        NAME, 2, lambda column, text: column is not None and text in column.lower(), deterministic=True
+    )
     connection.create_function(
         EQUALS, 2, lambda column, text: column is not None and text == column.lower(), deterministic=True
     )

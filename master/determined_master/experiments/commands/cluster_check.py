@@ -72,7 +72,7 @@ async def _trial(session: ReadSession, trial_id: int) -> list[Finding]:
     row = await trials.find(session, trial_id)
     if row is None:
         return [Finding(CODE, path, f"trial {trial_id} does not exist")]
-    if row.latest_checkpoint is None:
+    if await checkpoints.newest_completed(session, row.task_id) is None:
         return [Finding(CODE, path, f"trial {trial_id} has no checkpoint to start from")]
     return []
 

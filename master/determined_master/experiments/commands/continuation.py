@@ -66,6 +66,14 @@ class _Continuation:
         return SearchContinued(tuple(t.request_id for t in self.resumed), tuple(t.request_id for t in self.known))
 
 
+@dataclass(frozen=True)
+class _Overridden:
+    """A configuration with an override over it. ``before``: the one that was stored when this was checked."""
+
+    before: dict[str, Any]
+    config: dict[str, Any]
+
+
 class Continuer:
     def __init__(
         self,
@@ -91,8 +99,8 @@ class Continuer:
         Raises InvalidConfig for settings that are wrong or cannot change, PreconditionFailed for an experiment that has
         not ended or has nothing left to do, and Forbidden for one of somebody else.
         """
-        config = await self._config(experiment_id, override, principal)
         for _ in range(MAX_ATTEMPTS):
+            overridden = await self._config(experiment_id, override, principal)
             async with self._database.read() as session:
                 plan = await self._plan(session, await self._continuable(session, experiment_id, principal))
             async with self._database.write() as session:
@@ -100,14 +108,16 @@ class Continuer:
                 if row.end_time != plan.end_time:
                     continue  # somebody else has continued it meanwhile, and it has ended again
                 before = row.config
-                if config is not None:
-                    await self._change(session, row, config, plan.resumed, principal)
+                if overridden is not None and overridden.before != before:
+                    continue  # somebody has changed it since the check
+                if overridden is not None:
+                    await self._change(session, row, overridden.config, plan.resumed, principal)
                 await self._start(session, row, plan, changed_settings(before, row.config), principal)
                 await session.refresh(row)
             return row
         raise Conflict(f"experiment {experiment_id} changes faster than it can be continued; try again")
 
-    async def _config(self, experiment_id: int, override: str, principal: Principal) -> dict[str, Any] | None:
+    async def _config(self, experiment_id: int, override: str, principal: Principal) -> _Overridden | None:
         """Returns the changed configuration, or None if nothing is overridden."""
         async with self._database.read() as session:
             row = await self._continuable(session, experiment_id, principal)
@@ -128,7 +138,7 @@ class Continuer:
             raise InvalidConfig(result.checked)
         fill_in(result.config, self._settings)
         await self._creator.check_environment(submission, result, result.config)
-        return result.config
+        return _Overridden(row.config, result.config)
 
     async def _continuable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
         row = await repository.get(session, experiment_id)

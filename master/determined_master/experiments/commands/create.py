@@ -15,6 +15,7 @@ from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.agents import repository as agents
 from determined_master.auth.principal import Principal
+from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.data_folder.blobs import Blobs
 from determined_master.db.models import ExperimentRow
@@ -291,9 +292,10 @@ class Creator:
         searcher = row.config["searcher"]
         if searcher.get("source_trial_id"):
             source = await trial_rows.get(session, searcher["source_trial_id"])
-            if source.latest_checkpoint is None:  # deleted since the check
+            newest = await checkpoints.newest_completed(session, source.task_id)
+            if newest is None:  # deleted since the check
                 raise BadRequest(f"trial {source.id} has no checkpoint to start from")
-            return source.latest_checkpoint
+            return newest.uuid
         uuid_: str | None = searcher.get("source_checkpoint_uuid")
         return uuid_
 

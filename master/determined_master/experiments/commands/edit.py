@@ -22,7 +22,8 @@ SectionName = Literal["resources", "checkpoint_storage", "searcher"]
 
 
 class ExperimentChanges(TypedDict, total=False):
-    """Values to change; absent keys stay. None means absent, except for description and notes, which it clears."""
+    """Values to change; absent keys stay. None means absent, except for description, notes and ``max_slots``, which it
+    clears."""
 
     name: str | None
     description: str | None
@@ -58,7 +59,8 @@ async def patch(
         job: dict[str, Any] = {}
         resources = changes.get("resources")
         if resources is not None:
-            config["resources"] = config["resources"] | resources
+            given = {key: value for key, value in resources.items() if value is not None or key == "max_slots"}
+            config["resources"] = config["resources"] | given
             job = _job_values(resources)
             if "priority" in job:
                 default = settings.priority_in(row.pool)

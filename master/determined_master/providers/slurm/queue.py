@@ -3,12 +3,11 @@
 The columns have fixed widths: plain ``-O`` with old fields works in every version, and ``--json`` ignores filters.
 """
 
-import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from determined_master.providers.provider import Observation, ObservedState
+from determined_master.providers.provider import Observation, ObservedState, how_ended
 from determined_workflows.batch import durations
 
 COLUMNS = (
@@ -173,12 +172,7 @@ def _cause(job: SlurmJob, last_line: str) -> str:
 
 def _how(status: int) -> str:
     number, code = status & 0x7F, status >> 8
-    if not number:
-        return f"exit {code}"
-    try:
-        return f"signal {signal.Signals(number).name}"
-    except ValueError:
-        return f"signal {number}"
+    return how_ended(-number if number else code)
 
 
 def _job(values: dict[str, str]) -> SlurmJob:

@@ -273,6 +273,8 @@ class SlurmProvider:
             return
         before = dict(self._observations)
         for name in list(self._known):
+            if name not in self._known:
+                continue  # it has ended while this waited for the files of another one
             job = look.jobs.get(self._comment(name))
             if job is None:
                 self._note_absent(name, look)

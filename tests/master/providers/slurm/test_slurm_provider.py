@@ -308,3 +308,21 @@ async def test_a_master_without_a_pool_of_slurm_asks_nothing(pilots, slurm):
     assert await provider.observe([]) == {}
     await asyncio.sleep(0)
     assert not slurm.calls()
+
+
+async def test_a_look_at_pilots_one_of_which_ends_meanwhile_sees_the_others(pilots, slurm, seen):
+    provider, first, second = pilots.make(look_seconds=600), pilots.instance(), pilots.instance("b")
+    for instance in (first, second):
+        await provider.want(instance)
+    await provider.observe([first, second])
+    see = provider._see  # noqa: SLF001
+
+    async def ends_the_other(*arguments):
+        await see(*arguments)
+        provider._known = {"a": first}  # noqa: SLF001
+
+    provider._see = ends_the_other  # noqa: SLF001
+    for number in "12":
+        slurm.change(number, State="FAILED")
+    await provider.looks.fresh()
+    assert (await seen(provider, first)).state is GONE

@@ -303,7 +303,7 @@ describe("a search that shows only matches and finds none for long", () => {
     expect(screen.getByText(/stopped/)).toHaveTextContent("1,000");
   });
 
-  it("continues towards the end if it began at a line", async () => {
+  it("continues towards the end if it began at a line, and then among older lines", async () => {
     const asked: (string | null)[][] = [];
     await log("/?line=300&find=needle&only=1", LINES, ({ query }) => {
       asked.push([query.get("around"), query.get("before"), query.get("after")]);
@@ -313,6 +313,20 @@ describe("a search that shows only matches and finds none for long", () => {
       ["300", null, null],
       [null, null, "400"],
       [null, null, "500"],
+      [null, "300", null],
+    ]);
+  });
+
+  it("continues among older lines if nothing newer is left", async () => {
+    const asked: (string | null)[][] = [];
+    await log("/?line=300&find=needle&only=1", LINES, ({ query }) => {
+      asked.push([query.get("around"), query.get("before"), query.get("after")]);
+      return { ...vain(asked.length < 3 ? 300 - asked.length * 100 : null), atEnd: query.has("around") };
+    });
+    expect(asked).toEqual([
+      ["300", null, null],
+      [null, "200", null],
+      [null, "100", null],
     ]);
   });
 });

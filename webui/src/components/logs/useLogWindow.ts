@@ -23,14 +23,15 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
       for (;;) {
         const answer = await takeLogPage(queries, trialId, filter, from);
         if (turn.current !== mine) return null;
-        if (answer.lines.length > 0 || answer.scannedTo === null || answer.scannedTo === undefined) {
+        const next = onward(place, from, answer);
+        if (next === null) {
           setSearching(null);
           return answer;
         }
-        setSearching(answer.scannedTo);
+        if (typeof answer.scannedTo === "number") setSearching(answer.scannedTo);
         // The present lines belong to another query.
         if (fresh) setWindow(EMPTY);
-        from = "after" in from || "around" in from ? { after: answer.scannedTo } : { before: answer.scannedTo };
+        from = next;
       }
     },
     [queries, trialId, filter],
@@ -98,4 +99,15 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
     // eslint-disable-next-line react-hooks/exhaustive-deps -- only a longer log triggers a fetch
   }, [newest]);
   return { window, extent, problem, busy, searching, stopped, stop, jump, older, newer };
+}
+
+/** Returns where a search goes on after a page without lines; null once it is over. Around a line it is over on the newer
+ * side first, then on the older one. */
+function onward(start: LogPlace, from: LogPlace, { lines, scannedTo, atEnd }: LogPage): LogPlace | null {
+  if (lines.length > 0) return null;
+  if (typeof scannedTo === "number") {
+    const isUp = "after" in from || ("around" in from && !atEnd);
+    return isUp ? { after: scannedTo } : { before: scannedTo };
+  }
+  return "around" in start && "after" in from ? { before: start.around } : null;
 }
