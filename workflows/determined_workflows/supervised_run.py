@@ -6,13 +6,13 @@ of the grid runner are.
 
 import itertools
 import os
-import select
 import shlex
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from determined.errors import Conflict, DeterminedError
@@ -72,7 +72,7 @@ class SupervisedRun:
         while True:
             left = None if kill_at is None else max(0.0, kill_at - time.monotonic())
             sources: list[CommandProcesses | Signals] = [self._processes, self._signals]
-            ready, _, _ = select.select(sources, [], [], left)
+            ready = wait(sources, left)
             for number in self._signals.read():
                 is_first = self.ended_by is None and number != KILL
                 self.ended_by = self.ended_by or (signal.SIGTERM if number == KILL else number)

@@ -1,13 +1,13 @@
 """Runs tasks on this machine: one worker for each resource; a task's commands in order, up to the first failure."""
 
 import itertools
-import select
 import shlex
 import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from determined_workflows.runner.console import Console
@@ -87,7 +87,7 @@ class Execution:
                 self._outcome.is_drained = self._is_stopping and next(waiting, None) is not None
                 return self._outcome
             sources: list[CommandProcesses | Signals] = [self._processes, self._signals]
-            ready, _, _ = select.select(sources, [], [], self._timeout())
+            ready = wait(sources, self._timeout())
             self._heed()
             self._console.tick()
             if self._processes in ready:
