@@ -1,6 +1,8 @@
 """The PyTorch trial API, used by the names that user code imports."""
 
+import copy
 import itertools
+import pickle
 import sys
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 from torch import nn
 
 from determined import core, pytorch
+from determined.pytorch._training_metrics import averages
 
 pytestmark = pytest.mark.torch
 
@@ -68,6 +71,24 @@ def test_a_trained_trial_is_loaded_from_its_checkpoint(off_the_cluster):
     torch.testing.assert_close(loaded.model.weight, trial.model.weight)
     validated = [values for group, _, values in reports if group == "validation"]
     assert [(metrics["lowest"], metrics["total"], metrics["largest"]) for metrics in validated] == [(0.0, 2.0, 10.0)]
+
+
+def test_the_first_and_last_batch_of_an_epoch_are_unknown_before_the_first_batch():
+    with pytorch.init(hparams={}) as context:
+        assert (context.is_epoch_start(), context.is_epoch_end()) == (False, False)
+
+
+def test_a_scheduler_can_be_copied_and_pickled():
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.5)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+    wrapped = pytorch.LRScheduler(scheduler, pytorch.LRScheduler.StepMode.MANUAL_STEP)
+    for each in (copy.copy(wrapped), copy.deepcopy(wrapped), pickle.loads(pickle.dumps(wrapped))):
+        assert (each.get_last_lr(), each.step_size) == ([0.5], 1)
+
+
+def test_lists_of_different_lengths_are_refused_with_the_name_of_the_metric():
+    with pytest.raises(ValueError, match="'per_class': its values have different lengths"):
+        averages([{"per_class": [[1.0, 2.0], [3.0]]}])
 
 
 def test_a_length_is_counted_in_batches_epochs_or_records():
