@@ -165,7 +165,8 @@ def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:  # noqa
         if len(lengths) > 1:
             raise ValueError(
                 f"its values have different lengths ({lengths[0]} and {lengths[-1]}), so they cannot be reduced "
-                "element by element; the last batch may be smaller: return one number per batch, or use context.wrap_reducer"
+                "element by element; the last batch may be smaller: return one number per batch, or use "
+                "context.wrap_reducer"
             )
         return [reduce_values(list(column), how) for column in zip(*values, strict=True)]
     if not all(isinstance(value, (int, float)) for value in values):
