@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Coroutine, Mapping, Set
 from dataclasses import replace
 from functools import partial
@@ -232,8 +233,7 @@ class DockerDriver:
         finally:
             self._ending.discard(name)
 
-    async def _signal_until_end(self, name: str, seconds: float) -> None:
-        number = signal.SIGTERM
+    async def _signal_until_end(self, name: str, seconds: float, number: signal.Signals = signal.SIGTERM) -> None:
         with self._events.watch(name) as changed:
             while not self._closing.is_set():
                 try:
@@ -249,18 +249,16 @@ class DockerDriver:
 
     async def _ends_within(self, name: str, changed: asyncio.Event, seconds: float) -> bool:
         """Returns False if the container is alive after this time, or the engine does not say."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
+        until = time.monotonic() + seconds
         while True:
             changed.clear()  # the signal itself is an event too
             with contextlib.suppress(EngineError):
                 state = await self._state(name)
                 if state is None or state["Status"] not in _ALIVE:
                     return True
-            left = until - loop.time()
-            if left <= 0:
+            if time.monotonic() >= until:
                 return False
-            await _sleep_or(changed, left)
+            await _sleep_or(changed, until - time.monotonic())
 
     async def _state(self, name: str) -> dict[str, Any] | None:
         try:

@@ -41,7 +41,7 @@ class PreemptPoll:
         answer, self._every, _ = answers[0]
         self.stop_requested = any(asks_stop for *_, asks_stop in answers)
         self._left = self._every - 1
-        return answer
+        return bool(answer)
 
     def acknowledge(self) -> None:
         """Tells the master that this attempt exits unfinished."""

@@ -183,11 +183,10 @@ class LocalRun:
             if not self._workers:
                 self._settle_waiting()
                 return
-            sources: list[CommandProcesses | Signals] = [processes, signals]
-            ready = wait(sources, POLL_SECONDS)
+            ready = wait([processes.fileno(), signals.fileno()], POLL_SECONDS)
             self._heed(processes, signals)
             self._show()
-            if processes in ready:
+            if processes.fileno() in ready:
                 for end in processes.ends():
                     self._free.append(self._workers.pop(end.id))
                     yield self._settled(end)
