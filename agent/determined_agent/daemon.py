@@ -1,6 +1,7 @@
 """The agent as a whole: holds the containers, follows the desired state and reports the actual state."""
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import socket
@@ -290,12 +291,17 @@ class Daemon:
         self.changed.set()
 
     def _forget(self, container_id: str) -> None:
+        container = self._containers.get(container_id)
+        trash = None
+        if container is not None:
+            # First: a container whose folder stays is not forgotten, and the next reconciliation tries again.
+            with contextlib.suppress(FileNotFoundError):
+                trash = self._memory.discard(container.folder)
         self._terminated.pop(container_id, None)
         self._told.discard(container_id)
-        container = self._containers.pop(container_id, None)
+        self._containers.pop(container_id, None)
         self._lives.pop(container_id, None)
-        if container is not None:
-            trash = self._memory.discard(container.folder)
+        if trash is not None:
             removal = asyncio.create_task(asyncio.to_thread(remove_tree, trash))
             self._removals.add(removal)
             removal.add_done_callback(self._removals.discard)

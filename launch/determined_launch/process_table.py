@@ -87,8 +87,11 @@ def command_line(pid: int) -> list[bytes]:
 
 
 def environment(pid: int) -> dict[str, str]:
-    """Returns the initial environment of a process; empty if it has ended or belongs to another user."""
-    pairs = _read(pid, "environ").decode(errors="replace").split("\0")
+    """Returns the initial environment of a process; empty if it has ended or belongs to another user.
+
+    Bytes that are not UTF-8 become what ``os.fsencode`` turns back.
+    """
+    pairs = os.fsdecode(_read(pid, "environ")).split("\0")
     return {name: value for name, separator, value in (pair.partition("=") for pair in pairs) if separator}
 
 

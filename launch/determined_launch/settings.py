@@ -43,8 +43,8 @@ def read(environ: Mapping[str, str]) -> LaunchSettings:
         hang_setting=f"{section}.hang_timeout",
         remote_shell=shell,
         autotune=bool(optimizations.get("auto_tune_tensor_fusion", False)),
-        fusion_megabytes=int(optimizations.get("tensor_fusion_threshold", 64)),
-        cycle_milliseconds=int(optimizations.get("tensor_fusion_cycle_time", 1)),
+        fusion_megabytes=_number(optimizations, "tensor_fusion_threshold", 64),
+        cycle_milliseconds=_number(optimizations, "tensor_fusion_cycle_time", 1),
         horovod_arguments=_words(data.get("__det_dtrain_args")),
     )
 
@@ -67,7 +67,20 @@ def _mapping(config: object, name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _number(optimizations: Mapping[str, Any], name: str, default: int) -> int:
+    value = optimizations.get(name)
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise LaunchError(f"optimizations.{name} is a whole number; found: {value}") from None
+
+
 def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return tuple(shlex.split(value))
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise LaunchError(f"data.__det_dtrain_args: {error}: {value}") from None
     return tuple(str(word) for word in value) if isinstance(value, list) else ()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.support.agents import agent_on, make_desired
@@ -15,6 +16,7 @@ from determined.link.run_folder import RunFolder
 from determined_agent import daemon as daemon_module
 from determined_agent.drivers.driver import ContainerLaunch
 from determined_agent.drivers.fake import FakeDriver, Play
+from determined_agent.master_link import connection as connection_module
 from determined_agent.master_link.connection import Connection, Refused
 from determined_agent.output import shipper as output
 from determined_agent.run_folders.agent_state import AgentState, FolderInUse
@@ -359,6 +361,44 @@ async def test_an_agent_with_a_task_does_not_end_when_its_master_stays_away(tmp_
         done, _ = await asyncio.wait({away}, timeout=0.5)
         assert not done
         away.cancel()
+
+
+async def test_an_agent_whose_task_outlives_a_long_outage_looks_rarely_whether_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.Event().wait()
+
+    async with agent_on("http://127.0.0.1:1", tmp_path) as daemon:
+        connection = Connection("http://127.0.0.1:1", lambda: TOKEN, daemon)
+        monkeypatch.setattr(connection_module, "asyncio", SimpleNamespace(sleep=sleep))
+        away = asyncio.create_task(connection.stays_away(0.0, lambda: True))
+        await eventually(lambda: {0.05, 5.0}.intersection(pauses))  # beside those of the daemon's own connection
+        away.cancel()
+    assert 0.05 not in pauses
+
+
+async def test_a_run_folder_that_cannot_be_renamed_is_renamed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discard, failures = AgentState.discard, [OSError("read-only")]
+
+    def failing_once(self: AgentState, folder: RunFolder) -> Path:
+        if failures:
+            raise failures.pop()
+        return discard(self, folder)
+
+    monkeypatch.setattr(AgentState, "discard", failing_once)
+    master, desired = FakeLinkMaster(), make_desired("true")
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "TERMINATED"))
+        await master.set_desired()
+        await eventually(lambda: not failures)
+        await eventually(lambda: not list((tmp_path / "runs").iterdir()))
 
 
 async def test_a_container_id_that_is_a_path_is_reported_as_a_system_failure(tmp_path: Path) -> None:

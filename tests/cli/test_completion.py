@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.free_ports import free_port
+from tests.support.waiting import wait_until
 
 from .conftest import Det, FakeMaster
 
@@ -24,6 +25,33 @@ def in_bash(script: Path, words: list[str], environment: Mapping[str, str]) -> s
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, env=environment, timeout=SECONDS)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def in_bash_at_a_terminal(script: Path, line: str, environment: Mapping[str, str]) -> list[str]:
+    """Returns what is offered when a person types a line and the key for completion: bash cuts it into words itself."""
+    offered, profile = script.parent / "offered", script.parent / "bashrc"
+    profile.write_text(
+        f'. "{script}"\n_offer() {{ _det; printf "%s\\n" "${{COMPREPLY[@]}}" END >"{offered}"; }}\n'
+        "complete -F _offer det\n"
+    )
+    master, terminal = pty.openpty()
+    bash = subprocess.Popen(
+        ["bash", "--rcfile", str(profile), "-i"],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**environment, "TERM": "dumb"},
+        start_new_session=True,
+    )
+    try:
+        os.write(master, f"{line}\t".encode())
+        wait_until(lambda: offered.exists() and "END" in offered.read_text())
+    finally:
+        bash.kill()
+        bash.wait()
+        os.close(terminal)
+        os.close(master)
+    return offered.read_text().split()[:-1]
 
 
 def in_zsh(script: Path, words: list[str], environment: Mapping[str, str]) -> str:
@@ -110,6 +138,13 @@ def test_options_before_the_noun_are_skipped_in_completion(complete: Complete) -
     assert "describe" in complete("--user", "ann", "e", "d")
     assert complete("-m", "user", "exp") == ["experiment"]
     assert complete("--vers") == ["--version"]
+
+
+@pytest.mark.parametrize("option", ["-m http://127.0.0.1:8080", "--master=http://127.0.0.1:8080"])
+def test_bash_completes_behind_an_address_with_a_port(det: Det, tmp_path: Path, option: str) -> None:
+    script = tmp_path / "script"
+    script.write_text(det("completion", "bash").out)
+    assert in_bash_at_a_terminal(script, f"det {option} e label a", dict(os.environ)) == ["add"]
 
 
 def test_ids_of_the_master_are_completed(complete: Complete, fake: FakeMaster) -> None:

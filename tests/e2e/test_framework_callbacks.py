@@ -107,9 +107,10 @@ def test_a_trainer_of_hugging_face_reports_is_preempted_and_continues(
     assert (min(steps(context, "training")), steps(context, "validation")) == (15, [20])
 
 
-def test_a_trainer_of_lightning_reports_is_preempted_and_continues(
-    context: core.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def fit_by_lightning(
+    context: core.Context, *, trainer_options: dict[str, Any] | None = None, **options: Any
+) -> tuple[Any, Any]:
+    """Trains 2 epochs of 10 batches, and reports every 5 steps. Returns the callback and the Trainer."""
     import pytorch_lightning as pl
     import torch
     from torch.utils.data import DataLoader, TensorDataset
@@ -134,29 +135,35 @@ def test_a_trainer_of_lightning_reports_is_preempted_and_continues(
     x = torch.rand(40, 1)
     data = DataLoader(TensorDataset(x, 3 * x), batch_size=4)
 
-    def train(**options: Any) -> tuple[Any, Any]:
-        callback = DeterminedCallback(context, train_metrics_report_period=5, **options)
-        trainer = pl.Trainer(
-            max_epochs=2,
-            callbacks=[callback],
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            accelerator="cpu",
-        )
-        trainer.fit(Line(), data, data, ckpt_path=callback.ckpt_path)
-        return callback, trainer
+    callback = DeterminedCallback(context, train_metrics_report_period=5, **options)
+    trainer = pl.Trainer(
+        max_epochs=2,
+        callbacks=[callback],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        accelerator="cpu",
+        **(trainer_options or {}),
+    )
+    trainer.fit(Line(), data, data, ckpt_path=callback.ckpt_path)
+    return callback, trainer
+
+
+def test_a_trainer_of_lightning_reports_is_preempted_and_continues(
+    context: core.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from determined.pytorch.lightning import DeterminedCallback
 
     monkeypatch.setattr(context, "preempt", Preempted(12))
-    train(checkpoint_epochs=0)
+    fit_by_lightning(context, checkpoint_epochs=0)
     assert (steps(context, "training"), steps(context, "validation")) == ([5, 10], [10])
     assert set(context.train.reports[-1][2]) == {"val_loss"}
     uuid = continue_from(monkeypatch, context, tmp_path)
     metadata = context.checkpoint.get_metadata(uuid)
     assert (metadata["steps_completed"], metadata["format"]) == (12, "lightning")
     context.train.reports.clear()
-    callback, trainer = train()
+    callback, trainer = fit_by_lightning(context)
     assert callback.ckpt_path == "determined-checkpoint/lightning.ckpt"
     assert trainer.global_step >= 20
     assert min(steps(context, "training")) == 15
@@ -164,3 +171,17 @@ def test_a_trainer_of_lightning_reports_is_preempted_and_continues(
         DeterminedCallback(context, train_metrics_report_period=0)
     with pytest.raises(ValueError, match="checkpoint_epochs must not be negative"):
         DeterminedCallback(context, checkpoint_epochs=-1)
+
+
+def test_steps_of_lightning_that_take_several_batches_are_reported_once(context: core.Context):
+    fit_by_lightning(context, trainer_options={"accumulate_grad_batches": 2})
+    assert steps(context, "training") == [5, 10]
+
+
+def test_a_preempted_trainer_of_lightning_ends_before_its_least_epochs_and_stores_once(
+    context: core.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(context, "preempt", Preempted(12))
+    _, trainer = fit_by_lightning(context, checkpoint_epochs=0, trainer_options={"min_epochs": 2, "min_steps": 20})
+    assert trainer.global_step == 12
+    continue_from(monkeypatch, context, tmp_path)  # finds one checkpoint

@@ -70,3 +70,22 @@ def test_step_files_hold_rank_count_and_age(tmp_path):
 def test_a_hang_timeout_is_read_under_its_new_and_its_earlier_name(config, seconds, name):
     launch_settings = settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
     assert (launch_settings.hang_seconds, launch_settings.hang_setting) == (seconds, name)
+
+
+@pytest.mark.parametrize(
+    ("config", "setting"),
+    [
+        ({"data": {"__det_dtrain_args": "--note 'it"}}, "data.__det_dtrain_args: No closing quotation"),
+        ({"optimizations": {"tensor_fusion_threshold": "many"}}, "optimizations.tensor_fusion_threshold is a whole"),
+        ({"optimizations": {"tensor_fusion_cycle_time": []}}, "optimizations.tensor_fusion_cycle_time is a whole"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_named(config, setting):
+    with pytest.raises(LaunchError, match=setting):
+        settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
+
+
+def test_a_setting_that_is_null_has_its_default():
+    config = {"optimizations": {"tensor_fusion_threshold": None, "tensor_fusion_cycle_time": None}}
+    found = settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
+    assert (found.fusion_megabytes, found.cycle_milliseconds) == (64, 1)

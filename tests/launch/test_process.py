@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from determined_launch import process
+from determined_launch import process, process_table
 
 
 def test_a_signal_before_the_start_of_the_child_is_sent_when_the_child_is_known():
@@ -31,3 +31,8 @@ def test_an_ignored_signal_stays_ignored_in_the_child():
     code = f"import sys; from determined_launch import process; sys.exit(process.run([sys.executable, '-c', {show!r}]))"
     done = subprocess.run(["nohup", sys.executable, "-c", code], capture_output=True, text=True, timeout=180)
     assert (done.returncode, done.stdout.strip()) == (0, "True")
+
+
+def test_a_variable_that_is_not_utf_8_is_read_so_that_it_can_be_passed_on():
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={b"NAME": b"caf\xe9", **os.environb}) as child:
+        assert os.fsencode(process_table.environment(child.pid)["NAME"]) == b"caf\xe9"

@@ -6,13 +6,13 @@ of the grid runner are.
 
 import itertools
 import os
-import select
 import shlex
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from determined.errors import Conflict, DeterminedError
@@ -71,8 +71,7 @@ class SupervisedRun:
         kill_at: float | None = None
         while True:
             left = None if kill_at is None else max(0.0, kill_at - time.monotonic())
-            sources: list[CommandProcesses | Signals] = [self._processes, self._signals]
-            ready, _, _ = select.select(sources, [], [], left)
+            ready = wait([self._processes.fileno(), self._signals.fileno()], left)
             for number in self._signals.read():
                 is_first = self.ended_by is None and number != KILL
                 self.ended_by = self.ended_by or (signal.SIGTERM if number == KILL else number)
@@ -81,7 +80,7 @@ class SupervisedRun:
             if kill_at is not None and time.monotonic() >= kill_at:
                 self._processes.signal(signal.SIGKILL)
                 kill_at = None
-            if self._processes in ready:
+            if self._processes.fileno() in ready:
                 for end in self._processes.ends():
                     if end.id == id:
                         if end.reason:

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Coroutine, Mapping, Set
 from dataclasses import replace
 from functools import partial
@@ -232,22 +233,32 @@ class DockerDriver:
         finally:
             self._ending.discard(name)
 
-    async def _signal_until_end(self, name: str, seconds: float) -> None:
+    async def _signal_until_end(self, name: str, seconds: float, number: signal.Signals = signal.SIGTERM) -> None:
         with self._events.watch(name) as changed:
-            for number in (signal.SIGTERM, signal.SIGKILL):
+            while not self._closing.is_set():
                 try:
                     await self._engine.call(partial(_kill, name=name, number=number))
                 except (NoSuchObject, NotRunning):
                     return
                 except EngineError as problem:
                     logger.warning("cannot end container %s: %s", name, problem)
-                    await asyncio.sleep(RETRY_SECONDS)
-                await _sleep_or(changed, seconds)
-                state = None
-                with contextlib.suppress(EngineError):
-                    state = await self._state(name)
-                if state is None or state["Status"] not in _ALIVE:
+                if await self._ends_within(name, changed, seconds):
                     return
+                # Again and again: an engine may fail to carry out what it accepted.
+                number, seconds = signal.SIGKILL, RETRY_SECONDS
+
+    async def _ends_within(self, name: str, changed: asyncio.Event, seconds: float) -> bool:
+        """Returns False if the container is alive after this time, or the engine does not say."""
+        until = time.monotonic() + seconds
+        while True:
+            changed.clear()  # the signal itself is an event too
+            with contextlib.suppress(EngineError):
+                state = await self._state(name)
+                if state is None or state["Status"] not in _ALIVE:
+                    return True
+            if time.monotonic() >= until:
+                return False
+            await _sleep_or(changed, until - time.monotonic())
 
     async def _state(self, name: str) -> dict[str, Any] | None:
         try:

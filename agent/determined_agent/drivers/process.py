@@ -5,9 +5,9 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import signal
 import sys
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +201,7 @@ def _end(shim: int) -> None:
 
 
 def _has_ended(descriptor: int) -> bool:
-    return bool(select.select([descriptor], [], [], 0)[0])
+    return bool(wait([descriptor], 0))
 
 
 async def _readable(descriptor: int, seconds: float | None = None) -> bool:

@@ -290,7 +290,8 @@ def _open_without_links(path: str, *, makes: bool) -> int:
             except FileNotFoundError:
                 if not makes:
                     raise
-                os.mkdir(name, dir_fd=current)
+                with contextlib.suppress(FileExistsError):  # another task that starts may have made it
+                    os.mkdir(name, dir_fd=current)
                 following = os.open(name, flags, dir_fd=current)
             os.close(current)
             current = following

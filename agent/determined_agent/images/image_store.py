@@ -162,6 +162,8 @@ class Images:
                 return self._facts[image_id]
         except EngineUnavailable as problem:
             raise SystemFailure(problem.message) from problem
+        except EngineError as problem:  # the next attempt would be refused as well
+            raise NotStarted(f"environment.image: {name}: {problem.message}") from problem
 
     async def _id(self, name: str) -> str | None:
         try:

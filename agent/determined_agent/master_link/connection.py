@@ -124,7 +124,9 @@ class Connection:
             without = 0.0 if self._without_since is None else time.monotonic() - self._without_since
             if without >= seconds and not has_tasks():
                 return
-            await asyncio.sleep(max(0.05, min(_LOOK_SECONDS, seconds - without)))
+            left = seconds - without
+            # A task may end at any time; who waits for it does so for long.
+            await asyncio.sleep(max(0.05, min(_LOOK_SECONDS, left)) if left > 0 else _LOOK_SECONDS)
 
     def _url(self) -> str:
         hello = self._agent.hello

@@ -9,11 +9,11 @@ import argparse
 import contextlib
 import functools
 import os
-import select
 import signal
 import sys
 import time
 from collections.abc import Iterable
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from determined.link.run_folder import RunFolder
@@ -72,7 +72,7 @@ def _send(descriptor: int, number: int) -> None:
 
 
 def _has_ended(descriptor: int, seconds: float) -> bool:
-    return bool(select.select([descriptor], [], [], seconds)[0])
+    return bool(wait([descriptor], seconds))
 
 
 def main() -> int:

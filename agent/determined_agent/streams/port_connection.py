@@ -37,7 +37,7 @@ class PortConnection:
         return Record(Kind.OUTPUT, data)
 
     async def write(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # the second: after end_input
             self._writer.write(data)
             await self._writer.drain()
 

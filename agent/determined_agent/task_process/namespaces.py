@@ -228,10 +228,16 @@ def _opened(folder: str) -> Iterator[int]:
 
 
 def _create(folder: int, name: str, *, is_folder: bool) -> None:
-    if is_folder:
-        os.mkdir(name, dir_fd=folder)
-    else:
-        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=folder))
+    """Creates a folder or a file. Another task that starts may just have made it."""
+    try:
+        if is_folder:
+            os.mkdir(name, dir_fd=folder)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=folder))
+    except FileExistsError:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
+            raise
 
 
 def _closed_parent(path: str, identity: Identity | None) -> str | None:

@@ -1,11 +1,11 @@
 """Graceful shutdown of `det up`: running trials are preempted with a countdown, then stopped."""
 
 import os
-import select
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def _end_agent(folder: Path) -> None:
             if pid_lock.holder(lock) != pid:
                 return
             signal.pidfd_send_signal(descriptor, number)
-            if select.select([descriptor], [], [], AGENT_SECONDS)[0]:
+            if wait([descriptor], AGENT_SECONDS):
                 return
     except ProcessLookupError:
         return

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from determined.client.session import FOR_EVER, Session
+from determined.client.session import FOR_EVER, Retry, Session
 
 PREFIX = "/api/v1/checkpoints"
 
 
-def get(session: Session, uuid: str) -> dict[str, Any]:
+def get(session: Session, uuid: str, *, retry: Retry | None = None) -> dict[str, Any]:
     """Returns the checkpoint as the master knows it."""
-    return dict(session.get(f"{PREFIX}/{uuid}")["checkpoint"])
+    return dict(session.get(f"{PREFIX}/{uuid}", retry=retry)["checkpoint"])
 
 
 def report(session: Session, body: dict[str, Any]) -> None:

@@ -282,7 +282,7 @@ class Session:
         if os.getpid() != self._pid:  # forked: the connections are used by the other process, and a lock may be held
             self._local, self._lock, self._open, self._pid = threading.local(), threading.Lock(), set(), os.getpid()
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if kept is not None and kept.sock is not None and not select.select([kept.sock], [], [], 0)[0]:
+        if kept is not None and kept.sock is not None and not _is_readable(kept.sock):
             kept.sock.settimeout(timeout)
             return kept
         if kept is not None:
@@ -324,6 +324,13 @@ class Session:
         with self._lock:
             self._open.discard(connection)
         connection.close()
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    """Returns True if the other side has closed a connection that waits for nothing."""
+    poll = select.poll()  # select.select refuses descriptors from 1024 on
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _plain(value: object) -> object:

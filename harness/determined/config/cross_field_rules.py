@@ -1,6 +1,7 @@
 """Rules between fields of a configuration. Each looks at raw values and is silent if their types are wrong."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard
@@ -123,6 +124,11 @@ def _azure(storage: dict[str, Any]) -> Iterator[Finding]:
     if has_string == has_url:
         message = "azure needs exactly one of connection_string and account_url"
         yield Finding("E306", ("checkpoint_storage",), message, None, "key")
+    url = storage.get("account_url")
+    if isinstance(url, str) and not re.fullmatch(r"https://[^/?#@\s]+/?", url):
+        message = f"{url} is not the address of an account, such as https://lab.blob.core.windows.net"
+        hint = "give a connection_string for an address with http or a path"
+        yield Finding("E306", ("checkpoint_storage", "account_url"), message, hint)
     if has_string and "credential" in storage:
         message = "credential goes with account_url, not with connection_string"
         yield Finding("E306", ("checkpoint_storage", "credential"), message, None, "key")

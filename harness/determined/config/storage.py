@@ -75,7 +75,7 @@ class Gcs(Storage):
 
 
 class Azure(Storage):
-    """A blob container, by connection string or by account URL and credential."""
+    """A blob container, by connection string or by account URL (``https://HOST``) and credential."""
 
     type: Literal["azure"] = "azure"
     container: Name

@@ -27,7 +27,7 @@ def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKE
     """
     try:
         return _unpack(data_or_path, target, limit)
-    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, OverflowError) as error:  # the last: its times
         raise ContextError(f"cannot read the context: {error}") from None
     except OSError as error:
         raise ContextError(f"cannot unpack the context to {target}: {error}") from error

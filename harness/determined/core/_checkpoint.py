@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.client import checkpoints
-from determined.client.session import Session
+from determined.client.session import FOR_EVER, Session
 from determined.core._all_ranks import run_on_all_ranks
 from determined.core._distributed import DistributedContext
 from determined.core._download import download_shared, restored_shared
@@ -18,7 +18,7 @@ from determined.core._own_process import OwnProcess
 from determined.core._shard_merge import NOT_STORED, merge_metadata
 from determined.core._sharding import Shard, storing
 from determined.core._train import now
-from determined.errors import StorageError
+from determined.errors import Forbidden, NotFound, StorageError
 from determined.storage.base import METADATA_FILE, Selector, Storage
 from determined.storage.folder_listing import tree, warn_of_left_out
 
@@ -215,6 +215,16 @@ class CheckpointContext:
         self._storage.delete(storage_id)
         if self._session is not None:
             checkpoints.report_deleted(self._session, storage_id)
+
+    def _owner(self, storage_id: str) -> dict[str, Any] | None:
+        """Returns experiment and trial of a checkpoint as the master knows them; None off the cluster."""
+        if self._session is None:
+            return None
+        try:
+            training = checkpoints.get(self._session, storage_id, retry=FOR_EVER).get("training") or {}
+        except (Forbidden, NotFound):
+            training = {}
+        return {"experiment_id": training.get("experimentId"), "trial_id": training.get("trialId")}
 
     @contextlib.contextmanager
     def _sharded(self, metadata: Mapping[str, Any] | None) -> Iterator[tuple[Shard, str]]:

@@ -206,7 +206,7 @@ def _managed(
         distributed=distributed,
         searcher=SearcherContext(config, train, is_chief=distributed.rank == 0),
         profiler=ProfilerContext(
-            shipper.put, trial_id=trial.trial_id, run_id=run_id, collects=distributed.local_rank == 0
+            shipper.put_quietly, trial_id=trial.trial_id, run_id=run_id, collects=distributed.local_rank == 0
         ),
         info=info,
     )

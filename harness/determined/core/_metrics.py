@@ -46,7 +46,8 @@ class _Item:
 
 
 class Shipper:
-    """Accepts reports without waiting. The next call raises a refusal; the loss of the allocation ends the process."""
+    """Accepts reports without waiting. A refusal is raised by the next report of the user, ``flush`` or ``close``; the
+    loss of the allocation ends the process."""
 
     def __init__(
         self, session: Session, trial_id: int, *, spool: Path | None = None, on_gone: Callable[[str], object]
@@ -59,7 +60,9 @@ class Shipper:
         self._queue: queue.SimpleQueue[_Item | _Flush | Callable[[], object] | None] = queue.SimpleQueue()
         self._ahead: deque[_Flush | Callable[[], object] | None] = deque()
         """What was taken from the queue behind the reports of one request."""
-        self._failure: ApiError | None = None
+        self._failure: Exception | None = None
+        self._broken: Exception | None = None
+        """What ended the thread, which then delivers nothing any more."""
         self._stopping = threading.Event()
         self._process = OwnProcess()
         self._thread = threading.Thread(target=self._run, name="determined-metrics", daemon=True)
@@ -77,6 +80,10 @@ class Shipper:
         """
         self._process.require("metrics are reported")
         self._raise()
+        self.put_quietly(body)
+
+    def put_quietly(self, body: dict[str, Any]) -> None:
+        """Like ``put``, for reports that the user does not make: leaves the failure for the user's next report."""
         with self._order:  # keeps the order on disk and in the queue equal
             self._queue.put(_Item(self._spool.append(body)))
 
@@ -86,7 +93,7 @@ class Shipper:
         self._queue.put(call)
 
     def flush(self) -> None:
-        """Waits until the master has accepted everything queued so far."""
+        """Waits until the master has answered everything queued so far. Raises the failure of a report."""
         self._process.require("reports are flushed")
         done = threading.Event()
         self._queue.put(_Flush(done))
@@ -95,7 +102,7 @@ class Shipper:
         self._raise()
 
     def close(self, *, deliver: bool) -> None:
-        """Stops the thread: with ``deliver`` when the master has accepted everything, else after a grace period."""
+        """Stops the thread: with ``deliver`` when the master has answered everything, else after a grace period."""
         if self._thread.ident is not None:
             self._queue.put(None)
             if not deliver:
@@ -108,11 +115,18 @@ class Shipper:
             self._raise()
 
     def _raise(self) -> None:
-        failure, self._failure = self._failure, None
+        failure, self._failure = self._broken or self._failure, None
         if failure is not None:
             raise failure
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:
+            logger.exception("metric reports are no longer delivered")
+            self._broken = error
+
+    def _work(self) -> None:
         while True:
             item = self._next()
             if item is None:

@@ -119,6 +119,9 @@ class Spool:
             os.ftruncate(file, self._end)
         sent = os.pread(mark, 20, 0)
         self._sent = int(sent) if sent.isdigit() and int(sent) <= self._end else 0
+        if sent != b"%020d" % self._sent:
+            # A kill between truncation and mark leaves an offset that later reports would reach again.
+            os.pwrite(mark, b"%020d" % self._sent, 0)
         reports: list[SpooledReport] = []
         at = self._sent
         for line in whole[at:].splitlines(keepends=True):

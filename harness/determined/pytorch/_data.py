@@ -43,7 +43,7 @@ class DataLoader:
         multiprocessing_context: how workers are started.
         generator: accepted for compatibility and ignored; the trial's seed determines the order.
         prefetch_factor: batches that each worker loads ahead.
-        persistent_workers: keep the workers from one epoch to the next.
+        persistent_workers: keep the workers from one epoch to the next, until the end of the fit.
 
     Raises:
         TypeError: ``dataset`` is an IterableDataset.
@@ -274,7 +274,9 @@ class Batches:
         """Yields the batches of ``epoch`` from number ``start`` on."""
         self._plan.epoch, self._plan.start = epoch, start
         if self._loader is not None:
-            return iter(self._loader)
+            source = iter(self._loader)
+            # Torch keeps this iterator for the next epoch. Its workers end with the loader, not with the epoch.
+            return map(_as_is, source) if self._loader.persistent_workers else source
         return self._seeded.here(self._plan)
 
     def states(self) -> PassStates:

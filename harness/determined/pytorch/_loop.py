@@ -104,8 +104,9 @@ class Loop:
     def _epoch(self) -> None:
         """Trains to the end of the current epoch or of training."""
         state, plan, context = self._state, self._plan, self._context
-        progress, running, poll = state.progress, state.running, self._poll
+        progress, running = state.progress, state.running
         train_batch, length = self._train_batch, plan.epoch_length
+        is_alone = context.distributed.size == 1
         position, aggregation = self._position, self._aggregation
         schedulers = context.lr_schedulers
         mark = _steps.mark if _steps.is_watched() else None
@@ -125,17 +126,28 @@ class Loop:
                     mark()
                 for scheduler in schedulers:
                     scheduler.after_batch(progress.steps, aggregation=aggregation, epoch_length=length)
-                if progress.steps == boundary or position.stop_requested:
+                if progress.steps == boundary:
                     self._at_boundary(epoch)
                     boundary = plan.boundary_after(progress.steps)
+                elif is_alone and position.stop_requested:
+                    progress.stop_requested = True
                 if progress.steps >= plan.max_steps or progress.stop_requested or progress.batch_in_epoch == 0:
                     # no preemption at the end of training: only a validation remains, which checks by itself
-                    if progress.steps < plan.max_steps and not progress.stop_requested and poll():
-                        self._leave()
+                    if progress.steps < plan.max_steps and not progress.stop_requested:
+                        self._poll_once()
                     return
-                if poll():
-                    self._leave()
+                if self._poll_once():
+                    return
         raise RuntimeError(f"the training data of epoch {epoch} ended before its {length} batches")
+
+    def _poll_once(self) -> bool:
+        """Leaves if the trial is preempted. Returns True if a slot has requested the end of training."""
+        leaves = self._poll()
+        progress = self._state.progress
+        progress.stop_requested = progress.stop_requested or self._poll.stop_requested
+        if leaves:
+            self._leave()
+        return progress.stop_requested
 
     def _at_boundary(self, epoch: int) -> None:
         progress, plan = self._state.progress, self._plan

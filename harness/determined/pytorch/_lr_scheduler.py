@@ -54,7 +54,9 @@ class LRScheduler:
         self._scheduler.load_state_dict(state_dict)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # attributes of any scheduler
-        return getattr(self.__dict__["_scheduler"], name)
+        if name == "_scheduler":  # not set yet: copy and pickle ask before they restore the attributes
+            raise AttributeError(name)
+        return getattr(self._scheduler, name)
 
     def after_batch(self, steps: int, *, aggregation: int, epoch_length: int) -> None:
         """Steps the scheduler if it is due; the trainer calls this after each batch.

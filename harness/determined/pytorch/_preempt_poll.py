@@ -1,6 +1,10 @@
-"""Polls for preemption in every step: reads a flag with one worker, and exchanges it occasionally with several."""
+"""Polls for preemption in every step: reads a flag with one worker, and exchanges it occasionally with several.
+
+A trial's request to end the training is exchanged with it.
+"""
 
 import time
+from collections.abc import Callable
 
 from determined import core
 
@@ -9,11 +13,16 @@ _MAX_STEPS = 1000
 
 
 class PreemptPoll:
-    """Asks for preemption at the same points on all workers, with the same answer."""
+    """Asks for preemption at the same points on all workers, with the same answer.
 
-    def __init__(self, core_context: core.Context) -> None:
+    ``stop_requested`` is equal on all workers: True if ``asks_stop`` was True on one of them at the last exchange.
+    """
+
+    def __init__(self, core_context: core.Context, asks_stop: Callable[[], bool]) -> None:
         self._preempt = core_context.preempt
         self._distributed = core_context.distributed
+        self._asks_stop = asks_stop
+        self.stop_requested = False
         self._alone = core_context.distributed.size == 1
         self._left = 0
         self._every = 1
@@ -28,7 +37,9 @@ class PreemptPoll:
             return False
         answer = self._preempt.should_preempt(auto_ack=False) if self._distributed.rank == 0 else False
         # the chief's clock determines after how many steps all ask again, so that few steps need an exchange
-        answer, self._every = self._distributed.broadcast((answer, self._pace()))
+        answers = self._distributed.allgather((answer, self._pace(), self._asks_stop()))
+        answer, self._every, _ = answers[0]
+        self.stop_requested = any(asks_stop for *_, asks_stop in answers)
         self._left = self._every - 1
         return bool(answer)
 

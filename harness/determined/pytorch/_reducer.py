@@ -144,8 +144,16 @@ def plain_values(values: list[Any]) -> list[Any]:
     return [plain_value(value) if hasattr(value, "tolist") else value for value in values]
 
 
+def reduce_metric(name: str, values: list[Any], how: Reducer = Reducer.AVG) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
+    """Reduces the values of a metric to one. Raises ValueError with its name if they cannot be reduced."""
+    try:
+        return reduce_values(values, how)
+    except ValueError as error:
+        raise ValueError(f"metric {name!r}: {error}") from None
+
+
 def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:  # noqa: ANN401  # only the reducer's author knows its values
-    """Reduces values to one.
+    """Reduces values to one, lists element by element. Raises ValueError if the lists have different lengths.
 
     Averages and sums are exact to rounding, so that the partition of the values has no effect.
 
@@ -153,6 +161,13 @@ def reduce_values(values: list[Any], how: Reducer = Reducer.AVG) -> Any:  # noqa
     1.5
     """
     if isinstance(values[0], (list, tuple)):
+        lengths = sorted({len(value) if isinstance(value, (list, tuple)) else 1 for value in values})
+        if len(lengths) > 1:
+            raise ValueError(
+                f"its values have different lengths ({lengths[0]} and {lengths[-1]}), so they cannot be reduced "
+                "element by element; the last batch may be smaller: return one number per batch, or use "
+                "context.wrap_reducer"
+            )
         return [reduce_values(list(column), how) for column in zip(*values, strict=True)]
     if not all(isinstance(value, (int, float)) for value in values):
         return values[-1]

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,31 @@ def version_of(package: str) -> str:
 
 
 def _copy_code(source: Path, target: Path) -> None:
-    """Copies the model's Python files, so that the checkpoint can be read elsewhere; data files are not copied."""
+    """Copies the model's Python files, so that the checkpoint can be read elsewhere.
+
+    Leaves out files of data and of more than 1 MiB, hidden files and folders, what is mounted below the working folder,
+    and the files of checkpoints.
+    """
+    checkpoints = target.parent.parent.stat()
+    for path in list(_python_files(source, checkpoints)):  # before the first of them lies below the target
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def _python_files(source: Path, checkpoints: os.stat_result) -> Iterator[Path]:
+    """Yields the Python files below ``source``. ``checkpoints``: the folder of all checkpoints, which may lie there."""
+    device = source.stat().st_dev
     for above, folders, names in os.walk(source):
+        found = os.stat(above)
+        is_elsewhere = found.st_dev != device or (above != str(source) and os.path.samestat(found, checkpoints))
+        if is_elsewhere or LOAD_FILE in names:
+            folders.clear()
+            continue
         # Not even looked into: an environment beside the code may have ten thousands of files.
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
         for name in sorted(names):
             path = Path(above) / name
             is_code = name.endswith(".py") and not name.startswith(".")
             if is_code and path.is_file() and path.stat().st_size <= _CODE_LIMIT:
-                copy = target / path.relative_to(source)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy)
+                yield path

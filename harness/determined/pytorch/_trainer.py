@@ -113,7 +113,7 @@ class BaseTrainer:
             global_batch_size=work.global_batch_size(),
         )
         state, keeper = work.keeping(callbacks, training)
-        poll = PreemptPoll(self._core)
+        poll = PreemptPoll(self._core, context.get_stop_requested)
         validation = Validation(trial, context, callbacks, validating, loader, leave=poll, limit=validation_limit)
         loop = Loop(
             context=context,

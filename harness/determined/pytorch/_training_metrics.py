@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from determined.pytorch._reducer import plain_values, reduce_values
+from determined.pytorch._reducer import plain_values, reduce_metric
 
 _FOLD_AT = 512  # limits the number of small tensors in memory
 
@@ -54,7 +54,7 @@ class TrainingMetrics:
 def averages(parts: list[dict[str, list[Any]]]) -> dict[str, Any]:
     """Returns the averages over the batches of all slots."""
     keys = dict.fromkeys(key for part in parts for key in part)
-    return {key: reduce_values([value for part in parts for value in part.get(key, [])]) for key in keys}
+    return {key: reduce_metric(key, [value for part in parts for value in part.get(key, [])]) for key in keys}
 
 
 def by_batch(values: dict[str, list[Any]]) -> list[dict[str, Any]]:

@@ -90,16 +90,17 @@ class TrialContext(ConfiguredTrial):
         return self._position.epoch
 
     def is_epoch_start(self) -> bool:
-        """Returns True if the current batch is the first of its epoch."""
-        return self._position.batch % self._position.epoch_length == 0
+        """Returns True if the current batch is the first of its epoch; False before the first batch."""
+        return self._position.batch >= 0 and self._position.batch % self._position.epoch_length == 0
 
     def is_epoch_end(self) -> bool:
-        """Returns True if the current batch is the last of its epoch."""
-        return (self._position.batch + 1) % self._position.epoch_length == 0
+        """Returns True if the current batch is the last of its epoch; False before the first batch."""
+        return self._position.batch >= 0 and (self._position.batch + 1) % self._position.epoch_length == 0
 
     def set_stop_requested(self, stop_requested: bool) -> None:
         """Requests the end of training after this batch, with a last validation and checkpoint.
 
+        One of several slots is enough. All of them end after the same batch, at most about 0.1 s later.
         In ``__init__`` it requests the end after the first batch of this attempt.
 
         Args:

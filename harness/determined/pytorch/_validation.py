@@ -12,7 +12,7 @@ from determined.core import _steps
 from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._data import Data
-from determined.pytorch._reducer import Reducer, plain_values, reduce_values
+from determined.pytorch._reducer import Reducer, plain_values, reduce_metric
 from determined.pytorch._trial import Trial
 from determined.pytorch._trial_context import TrialContext
 
@@ -108,7 +108,8 @@ class Validation:
         parts = self._context.distributed.allgather(mine)
         every = dict.fromkeys(key for part in parts for key in part)
         return {
-            key: reduce_values(
+            key: reduce_metric(
+                key,
                 [value for part in parts for value in part.get(key, [])],
                 how.get(key, Reducer.AVG) if isinstance(how, dict) else how,
             )

@@ -45,7 +45,7 @@ class DeterminedCallback(_Base):  # type: ignore[misc]  # of one of two packages
 
     Args:
         core_context: the context of :func:`determined.core.init`. With several slots it has a ``DistributedContext``.
-        train_metrics_report_period: number of batches between two reports of training metrics.
+        train_metrics_report_period: number of optimizer steps between two reports of training metrics.
         checkpoint_epochs: number of epochs between checkpoints; 0 saves at the end and at a preemption only.
 
     Attributes:
@@ -75,6 +75,7 @@ class DeterminedCallback(_Base):  # type: ignore[misc]  # of one of two packages
         self._period = train_metrics_report_period
         self._epochs = checkpoint_epochs
         self._stored: int | None = None
+        self._reported = 0
         self._is_preempted = False
         self.ckpt_path: str | None = None
         info = core.get_cluster_info()
@@ -82,6 +83,15 @@ class DeterminedCallback(_Base):  # type: ignore[misc]  # of one of two packages
             core_context.checkpoint.download(info.latest_checkpoint, FOLDER)
             self.ckpt_path = str(Path(FOLDER, FILE))
             logger.info("continuing from checkpoint %s", info.latest_checkpoint)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ANN401  # Lightning's
+        """Counts the optimizer steps from those of the checkpoint on.
+
+        Args:
+            trainer: the Trainer.
+            pl_module: not used.
+        """
+        self._reported = trainer.global_step
 
     def on_train_batch_end(
         self,
@@ -100,14 +110,20 @@ class DeterminedCallback(_Base):  # type: ignore[misc]  # of one of two packages
             batch: not used.
             batch_idx: not used.
         """
+        if self._is_preempted:
+            return
         step = trainer.global_step
-        if self._is_chief and step % self._period == 0:
+        # a step may take several batches, and a batch several steps
+        if self._is_chief and step // self._period > self._reported // self._period:
+            self._reported = step
             loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
             logged = {**({} if loss is None else {"loss": loss}), **trainer.logged_metrics}
             self._core.train.report_training_metrics(step, _numbers(logged))
         if self._core.preempt.should_preempt():
             self._save(trainer)
             self._is_preempted = trainer.should_stop = True
+            # until these are met, Lightning ignores should_stop
+            trainer.fit_loop.min_epochs = trainer.fit_loop.epoch_loop.min_steps = None
             logger.info("preempted after %d steps; a later attempt continues from there", step)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ANN401  # Lightning's

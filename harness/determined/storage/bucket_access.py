@@ -15,6 +15,7 @@ LIBRARIES = {"s3": "s3fs", "gcs": "gcsfs", "azure": "adlfs"}
 UPLOADS = {"s3": {"chunksize": 64 << 20, "max_concurrency": 2}}
 """Type of ``checkpoint_storage`` → options of an upload. Parts larger than the library's take fewer requests; four
 files at once hold at most half a gigabyte."""
+_AZURE = ".blob.core.windows.net"
 _CLASSES = {"s3": "S3FileSystem", "gcs": "GCSFileSystem", "azure": "AzureBlobFileSystem"}
 
 
@@ -111,7 +112,7 @@ def _options(kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if "connection_string" in given:
         return {"connection_string": given["connection_string"]}
-    found = {"account_name": _account_name(str(given.get("account_url", "")))}
+    found = _account_of(str(given.get("account_url", "")))
     return found | ({"credential": given["credential"]} if "credential" in given else {"anon": False})
 
 
@@ -124,5 +125,8 @@ def _account(connection_string: str) -> str:
     return parts.get("BlobEndpoint") or parts.get("AccountName", "")
 
 
-def _account_name(url: str) -> str:
-    return url.partition("//")[2].partition(".")[0]
+def _account_of(url: str) -> dict[str, str]:
+    """Returns the account and, if it is not at Azure's own address, the host of an account's URL."""
+    host = url.partition("//")[2].partition("/")[0]
+    account = {"account_name": host.partition(".")[0]}
+    return account if host.endswith(_AZURE) else {**account, "account_host": host}

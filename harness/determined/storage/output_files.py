@@ -197,7 +197,8 @@ def refuse_links(root: Path, names: Iterable[str]) -> None:
 def complete(root: Path, content: bytes) -> None:
     """Makes the links, and marks the executable files, that the metadata of stored outputs name.
 
-    Ignores what leads out of ``root``: the metadata may come from somebody else. What exists already stays.
+    Ignores what leads out of ``root`` or is no text: the metadata may come from somebody else. What exists already
+    stays.
 
     Raises:
         StorageError: the metadata cannot be read.
@@ -205,19 +206,27 @@ def complete(root: Path, content: bytes) -> None:
     try:
         values = json.loads(content)
         links, executables = dict(values.get("links", {})), list(values.get("executables", []))
+        links = {name: target for name, target in links.items() if _is_text(name) and _is_text(target)}
     except (ValueError, TypeError, AttributeError):
         raise StorageError(f"the {METADATA_FILE} of the outputs cannot be read") from None
-    for name in executables:
-        path = root / str(name)
-        if _is_inside(str(name)) and path.is_file() and not path.is_symlink():
+    for name in filter(_is_text, executables):
+        path = root / name
+        if _is_inside(name) and path.is_file() and not path.is_symlink():
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
     for name, target in links.items():
-        path = root / str(name)
-        end = posixpath.normpath(posixpath.join(posixpath.dirname(name), str(target)))
-        if _is_inside(name) and _is_plain(str(target)) and _is_inside(end) and not os.path.lexists(path):
+        path = root / name
+        end = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+        if _is_inside(name) and _is_plain(target) and _is_inside(end) and not os.path.lexists(path):
             refuse_links(root, [name])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.symlink_to(target)
+
+
+def _is_text(value: object) -> bool:
+    try:
+        return isinstance(value, str) and b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_inside(name: str) -> bool:

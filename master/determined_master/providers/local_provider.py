@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TypeVar
 
@@ -184,7 +184,7 @@ def _end_process(pid: int, is_it: Callable[[], bool]) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, number)
-            if select.select([descriptor], [], [], END_SECONDS)[0]:
+            if wait([descriptor], END_SECONDS):
                 return
         raise ReleaseFailed(f"the process {pid} of the agent does not end")
     finally:

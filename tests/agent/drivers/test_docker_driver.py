@@ -36,7 +36,13 @@ LABELS = {"detent.agent": "one", "detent.data": "/data"}
 
 @contextlib.asynccontextmanager
 async def driver_on(
-    folder: Path, *, seconds: int = 5, user: str = "", host_mounts: HostMounts | None = None, **rules_and_state: Any
+    folder: Path,
+    *,
+    seconds: int = 5,
+    user: str = "",
+    host_mounts: HostMounts | None = None,
+    stop_seconds: float = 0.2,
+    **rules_and_state: Any,
 ) -> AsyncIterator[tuple[FakeEngine, DockerDriver]]:
     path = folder / "engine.sock"
     async with fake_engine(path, **rules_and_state) as engine:
@@ -46,7 +52,7 @@ async def driver_on(
             labels=LABELS,
             user=user,
             host_mounts=host_mounts,
-            stop_seconds=0.2,
+            stop_seconds=stop_seconds,
         )
         try:
             yield engine, driver
@@ -372,6 +378,38 @@ async def test_a_container_that_ignores_sigterm_is_killed(tmp_path: Path) -> Non
         await eventually(
             lambda: [c.query for c in engine.calls if c.path.endswith("/kill")] == ["signal=15", "signal=9"]
         )
+
+
+def signals(engine: FakeEngine) -> list[str]:
+    return [call.query for call in engine.calls if call.path.endswith("/kill")]
+
+
+async def test_a_stop_that_the_engine_does_not_carry_out_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker, "RETRY_SECONDS", 0.01)
+    async with driver_on(tmp_path) as (engine, driver):
+        launch = make_launch(tmp_path)
+        await driver.start(launch)
+        engine.rules = [answering(f"POST /containers/detent-{launch.folder.path.name}/kill", 500, "no", times=3)]
+        driver.stop(launch.folder)
+        await eventually(lambda: signals(engine)[:5] == ["signal=15", *["signal=9"] * 4])
+
+
+async def test_the_event_of_sigterm_does_not_end_the_time_that_a_container_has(tmp_path: Path) -> None:
+    async with driver_on(tmp_path, stop_seconds=60) as (engine, driver):
+        launch = make_launch(tmp_path)
+        name = f"detent-{launch.folder.path.name}"
+        await driver.start(launch)
+        driver.stop(launch.folder)
+        await eventually(lambda: engine.followers and signals(engine))
+        await engine.tell(name, "kill")
+        await eventually(lambda: len([line for line in engine.lines if line.startswith("GET ")]) > 1)
+        write_end(launch, signal=15, stopped=True)
+        engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 143}
+        await engine.tell(name)
+        assert (await driver.wait(launch.folder)).kind == "stopped"
+        assert signals(engine) == ["signal=15"]
 
 
 async def test_remove_others_removes_only_unknown_containers_of_the_same_agent(tmp_path: Path) -> None:

@@ -139,3 +139,28 @@ async def test_a_suspended_fork_server_is_replaced_and_delays_no_task(
         assert await run(driver, make_launch(tmp_path, "echo done")) == RunEnd("exited", code=0)
     (second_server,) = await eventually(lambda: [pid for pid in server_of(tmp_path / "data") if pid != server])
     assert second_server != server
+
+
+async def test_a_server_that_cannot_be_started_again_is_started_by_a_later_task(
+    forks: ShimForks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_given: object, **_options: object) -> int:
+        raise BlockingIOError("no process can be made")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_spawn", failing)
+        forks.restart()
+    for _ in range(2):  # the first start only starts the server
+        assert await run(ProcessDriver(forks=forks), make_launch(tmp_path, "true")) == RunEnd("exited", code=0)
+    assert len(server_of(tmp_path)) == 1
+
+
+async def test_a_server_that_was_killed_leaves_no_zombie(forks: ShimForks, tmp_path: Path) -> None:
+    (pid,) = await eventually(lambda: server_of(tmp_path))
+    forks.restart()
+
+    async def is_gone() -> bool:
+        await run(ProcessDriver(forks=forks), make_launch(tmp_path, "true"))
+        return not Path("/proc", str(pid)).exists()
+
+    await eventually(is_gone)

@@ -18,12 +18,19 @@ from determined_agent.drivers.driver import ContainerLaunch, NotStarted
 from determined_agent.hooks.container_mounts import ContainerMountsHook, HostAccessHook
 from determined_agent.hooks.hook import ContainerPlan
 from determined_agent.host_access import access as host_access
-from determined_agent.host_access.access import ClusterFolders, HostAccess, HostRules, is_allowed_device
+from determined_agent.host_access.access import (
+    ClusterFolders,
+    HostAccess,
+    HostRules,
+    _open_without_links,
+    is_allowed_device,
+)
 from determined_agent.host_access.host_mounts import HostMounts
 from determined_agent.host_access.mount_probe import can_mount_as_root
 from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.settings import Settings
 from determined_agent.task_process.identity import Identity
+from determined_agent.task_process.namespaces import _create, _opened
 
 ADA = Identity(54001, 54101, (54101,), "ada", "lab")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users")
@@ -377,3 +384,26 @@ def test_a_mount_that_does_not_answer_counts_as_none_until_it_answers(monkeypatc
     assert (probe.can_mount(), probe.can_mount_as_root()) == (True, True)
     monkeypatch.setattr(subprocess, "run", hang)
     assert (probe.can_mount(), probe.can_mount_as_root()) == (True, True), "an answer is kept"
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_place_that_another_starting_task_has_just_made_is_taken(tmp_path: Path, is_folder: bool) -> None:
+    with _opened(str(tmp_path)) as folder:
+        for _ in range(2):
+            _create(folder, "place", is_folder=is_folder)
+        with pytest.raises(FileExistsError):
+            _create(folder, "place", is_folder=not is_folder)
+
+
+def test_a_folder_that_another_starting_task_makes_at_the_same_time_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.mkdir
+
+    def make_twice(*given: Any, **options: Any) -> None:
+        make(*given, **options)
+        make(*given, **options)
+
+    monkeypatch.setattr(os, "mkdir", make_twice)
+    os.close(_open_without_links(str(tmp_path / "a" / "b"), makes=True))
+    assert (tmp_path / "a" / "b").is_dir()

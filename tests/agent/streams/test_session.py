@@ -11,6 +11,7 @@ from tests.support.waiting import eventually
 from determined.streams.records import MAX_CONTENT_BYTES, Kind, Record, StreamBroken, record_of
 from determined.streams.windowed import Cut, WindowedStream
 from determined_agent.streams import joined
+from determined_agent.streams.port_connection import connect_to
 from determined_agent.streams.program import NotEntered
 from determined_agent.streams.session import Session
 
@@ -277,3 +278,17 @@ async def test_output_that_a_program_left_open_is_not_waited_for(monkeypatch: py
     program.ended.set()
     assert (await client.stream.receive()).content == b"last"
     assert await client.status() == {"code": 2}
+
+
+async def test_input_after_the_end_of_the_input_of_a_port_is_dropped() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read())
+        writer.close()
+
+    async with await asyncio.start_server(echo, "127.0.0.1") as server:
+        connection = await connect_to(server.sockets[0].getsockname()[1])
+        await connection.write(b"before")
+        await connection.end_input()
+        await connection.write(b"after")
+        assert await connection.read() == Record(Kind.OUTPUT, b"before")
+        await connection.close()

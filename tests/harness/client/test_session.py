@@ -1,5 +1,7 @@
 """``Session`` against a small server: tokens, errors, retries, streams and the reused connection."""
 
+import os
+import resource
 import subprocess
 import sys
 
@@ -49,6 +51,26 @@ def test_a_get_is_retried_after_a_503_and_a_lost_connection(master):
     with Session(master.url, retry=Retry(attempts=3, first_delay=0.5), sleep=waits.append) as session:
         assert session.get("/x") == {"a": 1}
     assert waits == [0.5, 1.0]
+
+
+@pytest.fixture
+def many_open_files():
+    """Opens so many files that the next descriptor is above the limit of ``select.select``."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY)]
+    while opened[-1] < 1024:
+        opened.append(os.dup(opened[0]))
+    yield
+    for descriptor in opened:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_connection_is_kept_whose_descriptor_is_above_1024(master, many_open_files):
+    master.on("GET", "/x", (200, {"a": 1}))
+    with Session(master.url) as session:
+        assert [session.get("/x"), session.get("/x")] == [{"a": 1}, {"a": 1}]
 
 
 def test_a_post_that_was_sent_is_not_retried(master):

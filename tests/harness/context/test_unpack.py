@@ -162,3 +162,10 @@ def test_an_empty_folder_in_a_file_list_is_left_out_with_a_note_about_links() ->
     )
     (note,) = packed.notes
     assert note.startswith("left out: a/b/: it arrived empty; for a link to a folder")
+
+
+def test_a_time_that_no_file_can_have_is_refused(tmp_path):
+    late = member("late.py")
+    late.pax_headers = {"mtime": "1e300"}
+    with pytest.raises(ContextError, match="cannot read the context"):
+        unpack(archive(late), tmp_path)

@@ -135,3 +135,28 @@ def test_no_report_follows_the_refusal_of_a_fenced_attempt(master):
     shipper.close(deliver=False)
     assert steps(master) == [1]
     assert len(texts) == 1
+
+
+def test_an_error_that_ends_the_thread_is_raised_by_every_later_call(master, monkeypatch):
+    shipper = Shipper(Session(master.url), 3, on_gone=lambda text: pytest.fail(text))
+    monkeypatch.setattr(shipper, "_send", lambda items: [][0])
+    shipper.put({"group": "training", "metrics": {"stepsCompleted": 1}})
+    shipper.start()
+    with pytest.raises(IndexError):
+        shipper.flush()
+    with pytest.raises(IndexError):
+        shipper.put({"group": "training", "metrics": {"stepsCompleted": 2}})
+    with pytest.raises(IndexError):
+        shipper.close(deliver=True)
+
+
+def test_the_profiler_leaves_the_refusal_of_a_report_to_the_user(master):
+    master.on("POST", "/metrics", lambda body: (200, {}) if body["group"] in ("cpu", "memory") else (400, REFUSED))
+    with core.init() as context:
+        report(context, 1)
+        master.wait_for("/metrics")
+        context.profiler.on(sampling_interval=0.1, samples_per_report=1)
+        master.wait_for("/metrics", 3)
+        context.profiler.off()
+        with pytest.raises(BadRequest, match="other value"):
+            context.train.flush()

@@ -94,6 +94,17 @@ def test_a_sent_mark_beyond_the_end_of_the_spool_is_ignored(tmp_path):
     spool.close()
 
 
+def test_an_ignored_mark_does_not_hide_the_reports_of_the_next_process(tmp_path):
+    (tmp_path / FILE_NAME).touch()
+    (tmp_path / SENT_NAME).write_text("00000000000000000024")
+    spool = Spool(tmp_path)
+    assert spool.open() == []
+    for step in (1, 2):
+        spool.append({"step": step})
+    spool.close()  # like a kill: nothing was accepted
+    assert [report.body for report in Spool(tmp_path).open()] == [{"step": 1}, {"step": 2}]
+
+
 def test_the_spool_is_emptied_when_every_report_is_accepted(tmp_path):
     spool = Spool(tmp_path)
     spool.open()

@@ -1,6 +1,9 @@
 """The PyTorch trial API, used by the names that user code imports."""
 
+import copy
+import importlib
 import itertools
+import pickle
 import sys
 
 import pytest
@@ -8,6 +11,8 @@ import torch
 from torch import nn
 
 from determined import core, pytorch
+from determined.pytorch import _saving
+from determined.pytorch._training_metrics import averages
 
 pytestmark = pytest.mark.torch
 
@@ -70,6 +75,24 @@ def test_a_trained_trial_is_loaded_from_its_checkpoint(off_the_cluster):
     assert [(metrics["lowest"], metrics["total"], metrics["largest"]) for metrics in validated] == [(0.0, 2.0, 10.0)]
 
 
+def test_the_first_and_last_batch_of_an_epoch_are_unknown_before_the_first_batch():
+    with pytorch.init(hparams={}) as context:
+        assert (context.is_epoch_start(), context.is_epoch_end()) == (False, False)
+
+
+def test_a_scheduler_can_be_copied_and_pickled():
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.5)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+    wrapped = pytorch.LRScheduler(scheduler, pytorch.LRScheduler.StepMode.MANUAL_STEP)
+    for each in (copy.copy(wrapped), copy.deepcopy(wrapped), pickle.loads(pickle.dumps(wrapped))):
+        assert (each.get_last_lr(), each.step_size) == ([0.5], 1)
+
+
+def test_lists_of_different_lengths_are_refused_with_the_name_of_the_metric():
+    with pytest.raises(ValueError, match="'per_class': its values have different lengths"):
+        averages([{"per_class": [[1.0, 2.0], [3.0]]}])
+
+
 def test_a_length_is_counted_in_batches_epochs_or_records():
     kinds = (pytorch.Batch, pytorch.Epoch, pytorch.Record)
     assert all(issubclass(kind, pytorch.TrainUnit) and kind(3).number == 3 for kind in kinds)
@@ -106,3 +129,54 @@ def test_a_batch_sampler_repeats_its_batches_without_end():
     batches = pytorch.samplers.RepeatBatchSampler([[0, 1], [2]])
     assert len(batches) == 2
     assert list(itertools.islice(batches, 4)) == [[0, 1], [2], [0, 1], [2]]
+
+
+@pytest.fixture
+def trial_of_own(master, tmp_path, monkeypatch):
+    """Yields a function that trains 2 batches more as a task of trial 3, and returns the steps that it reports."""
+    (tmp_path / "model_def_own.py").write_text(MODEL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("DET_HPARAMS", '{"width": 3}')
+    own = importlib.import_module("model_def_own")
+
+    def train(length, latest=None):
+        before = len(master.bodies("/metrics"))
+        with pytorch.init() as context:
+            pytorch.Trainer(own.Widened(context), context).fit(
+                max_length=pytorch.Batch(length), reporting_period=pytorch.Batch(1), latest_checkpoint=latest
+            )
+        bodies = [body for body in master.bodies("/metrics")[before:] if body["group"] == "training"]
+        return [body["metrics"]["stepsCompleted"] for body in bodies]
+
+    yield train
+    sys.modules.pop("model_def_own")
+
+
+@pytest.mark.parametrize(
+    ("owner", "steps"), [({"experimentId": 7, "trialId": 3}, [3, 4]), ({"experimentId": 8, "trialId": 9}, [1, 2, 3, 4])]
+)
+def test_a_checkpoint_is_the_trials_own_by_the_masters_word_not_by_its_file(master, trial_of_own, owner, steps):
+    assert trial_of_own(2) == [1, 2]
+    uuid = master.bodies("/api/v1/checkpoints")[-1]["uuid"]
+    master.on("GET", f"/checkpoints/{uuid}", (200, {"checkpoint": {"training": owner}}))
+    assert trial_of_own(4, latest=uuid) == steps
+
+
+def test_checkpoints_below_the_working_folder_are_not_copied_into_later_ones(tmp_path):
+    source, root = tmp_path / "work", tmp_path / "work" / "checkpoints"
+    (source / "lib").mkdir(parents=True)
+    (source / "lib" / "model.py").touch()
+    for name in ("first", "second"):
+        (root / name).mkdir(parents=True)
+        _saving.write(root / name, {}, {}, source)
+    found = sorted(str(path.relative_to(root)) for path in root.rglob("*.py"))
+    assert found == ["first/code/lib/model.py", "second/code/lib/model.py"]
+
+
+def test_checkpoints_in_the_working_folder_itself_are_not_copied_into_later_ones(tmp_path):
+    (tmp_path / "model.py").touch()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        _saving.write(tmp_path / name, {}, {}, tmp_path)
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.py"))
+    assert found == ["first/code/model.py", "model.py", "second/code/model.py"]

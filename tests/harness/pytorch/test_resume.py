@@ -1,8 +1,10 @@
 """Resuming a trial after a pause or a kill: weights are equal bit by bit, and every report occurs once."""
 
+import contextlib
 import functools
 import importlib.util
 import random
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import yaml
 from tests.support.attempts import attempt, chain, joined
 from torch import nn
 
-from determined import pytorch
+from determined import core, pytorch
 from determined.pytorch._legacy import fit_arguments
 
 pytestmark = [pytest.mark.torch, pytest.mark.budget(10, "trains with real checkpoints")]
@@ -178,3 +180,49 @@ def test_test_mode_trains_one_batch_and_stores_no_file(tmp_path):
     result = attempt(SmallTrial, tmp_path, fit={"test_mode": True})
     assert [(group, step) for group, step, _ in result.reports] == [("training", 1), ("validation", 1)]
     assert list(tmp_path.iterdir()) == []
+
+
+class StopsOnOneSlot(pytorch.PyTorchTrial):
+    """The chief alone requests the end, at the third batch; it has nothing that torch would synchronize."""
+
+    def __init__(self, context):
+        self.context = context
+        self.batches = 0
+
+    def build_training_data_loader(self):
+        return pytorch.DataLoader(range(1000000), batch_size=1)
+
+    def build_validation_data_loader(self):
+        return pytorch.DataLoader(range(2), batch_size=1)
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        self.batches += 1
+        if batch_idx >= 2 and self.context.distributed.rank == 0:
+            self.context.set_stop_requested(True)
+        return {"loss": 1.0}
+
+    def evaluate_batch(self, batch, batch_idx):
+        return {"validation_loss": 1.0}
+
+
+def test_the_end_that_one_of_two_slots_requests_ends_both_after_the_same_batch(tmp_path):
+    fit = {"max_length": pytorch.Batch(1000000), "reporting_period": pytorch.Batch(1000000)}
+    ends = {}
+
+    def run(rank):
+        with connected(rank, tmp_path) as peers:
+            ends[rank] = attempt(StopsOnOneSlot, tmp_path, fit=fit, distributed=peers)
+
+    ranks = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join(8)
+    assert sorted(ends) == [0, 1]
+    assert 3 <= ends[0].trial.batches == ends[1].trial.batches
+    assert [step for step, _ in ends[0].stored] == [ends[0].trial.batches]
+
+
+def connected(rank, folder):
+    places = {"rank": rank, "size": 2, "local_rank": rank, "local_size": 2, "cross_rank": 0, "cross_size": 1}
+    return contextlib.closing(core.DistributedContext(**places, environ={"DET_RUN_DIR": str(folder)}))

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from determined.errors import StorageError
 from determined.storage import bucket, from_config
 from determined.storage.base import HASHES_FILE, METADATA_FILE
 from determined.storage.bucket import BucketStorage
-from determined.storage.bucket_access import Bucket, bucket_of
+from determined.storage.bucket_access import Bucket, bucket_of, open_filesystem
 
 pytestmark = pytest.mark.budget(15, "waits for a connection that is not answered")
 
@@ -196,6 +197,24 @@ def test_a_missing_storage_library_is_named_with_its_install_command(
     with pytest.raises(StorageError) as failed:
         from_config({"type": kind, **section}, {}).probe()
     assert f"run `pip install {library}` there" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "account"),
+    [
+        ("https://lab.blob.core.windows.net/", {"account_name": "lab"}),
+        ("https://lab.blob.core.chinacloudapi.cn", {"account_host": "lab.blob.core.chinacloudapi.cn"}),
+        ("https://blobs.lab.example:10000", {"account_host": "blobs.lab.example:10000"}),
+    ],
+)
+def test_the_host_of_an_azure_account_is_kept(monkeypatch: pytest.MonkeyPatch, url: str, account: dict[str, str]):
+    made: dict[str, Any] = {}
+    monkeypatch.setitem(
+        sys.modules, "adlfs", types.SimpleNamespace(AzureBlobFileSystem=lambda **options: made.update(options))
+    )
+    open_filesystem({"type": "azure", "container": "c", "account_url": url, "credential": "k"})
+    given = {name: value for name, value in made.items() if name in ("account_name", "account_host")}
+    assert {"account_name": url[8:].split(".")[0], **account} == given
 
 
 def test_storage_libraries_are_imported_only_when_they_are_used():

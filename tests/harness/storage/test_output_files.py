@@ -156,12 +156,17 @@ def test_restoring_through_a_link_is_refused(work: Path, tmp_path: Path) -> None
         ("/tmp/a", "runs"),
         ("runs/../../a", "x"),
         ("runs/a", ""),
+        ("runs/a", 5),
+        ("runs/a", None),
+        ("runs/a", ["one"]),
+        ("runs/a", "o\0ne"),
+        ("runs/\ud800", "one"),
     ],
 )
-def test_metadata_of_somebody_else_makes_no_link_that_leads_out(tmp_path: Path, name: str, target: str) -> None:
+def test_metadata_of_somebody_else_makes_no_link_that_leads_out(tmp_path: Path, name: str, target: object) -> None:
     there = tmp_path / "there"
     (there / "runs" / "one").mkdir(parents=True)
-    complete(there, json.dumps({"links": {name: target}, "executables": ["../x", "/bin/sh"]}).encode())
+    complete(there, json.dumps({"links": {name: target}, "executables": ["../x", "/bin/sh", None, "\0"]}).encode())
     assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
 
 

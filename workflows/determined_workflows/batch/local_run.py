@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import select
 import shlex
 import signal
 import sys
@@ -11,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from determined.errors import ConfigError, Conflict
@@ -183,11 +183,10 @@ class LocalRun:
             if not self._workers:
                 self._settle_waiting()
                 return
-            sources: list[CommandProcesses | Signals] = [processes, signals]
-            ready, _, _ = select.select(sources, [], [], POLL_SECONDS)
+            ready = wait([processes.fileno(), signals.fileno()], POLL_SECONDS)
             self._heed(processes, signals)
             self._show()
-            if processes in ready:
+            if processes.fileno() in ready:
                 for end in processes.ends():
                     self._free.append(self._workers.pop(end.id))
                     yield self._settled(end)

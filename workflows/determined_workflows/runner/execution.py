@@ -1,13 +1,13 @@
 """Runs tasks on this machine: one worker for each resource; a task's commands in order, up to the first failure."""
 
 import itertools
-import select
 import shlex
 import signal
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from determined_workflows.runner.console import Console
@@ -86,11 +86,10 @@ class Execution:
             if not self._running:
                 self._outcome.is_drained = self._is_stopping and next(waiting, None) is not None
                 return self._outcome
-            sources: list[CommandProcesses | Signals] = [self._processes, self._signals]
-            ready, _, _ = select.select(sources, [], [], self._timeout())
+            ready = wait([self._processes.fileno(), self._signals.fileno()], self._timeout())
             self._heed()
             self._console.tick()
-            if self._processes in ready:
+            if self._processes.fileno() in ready:
                 for end in self._processes.ends():
                     pipeline = self._running.pop(end.id)
                     if not self._ended(pipeline, end):

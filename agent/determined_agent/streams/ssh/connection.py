@@ -88,7 +88,7 @@ class SshConnection:
                 self._writer.close()
                 return
         self._server.check_variables()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # the second: after end_input
             self._writer.write(data)
             await self._writer.drain()
 

@@ -8,7 +8,7 @@ import torch
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._data import Data, TrainingSource
-from determined.pytorch._reducer import reduce_values
+from determined.pytorch._reducer import reduce_metric
 from determined.pytorch._state import TrainingState
 from determined.pytorch._trainer import BaseTrainer
 from determined.pytorch._trial_adapter import TRAINING_DATA, VALIDATION_DATA, batches
@@ -92,5 +92,5 @@ def averaged(outputs: list[Any]) -> dict[str, Any]:
         if all(isinstance(value, torch.Tensor) for value in values):
             result[key] = torch.stack([value.detach().float() for value in values]).mean(dim=0)
         else:
-            result[key] = reduce_values(values)
+            result[key] = reduce_metric(key, values)
     return result
