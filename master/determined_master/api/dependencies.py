@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
+from pydantic import TypeAdapter, ValidationError
 
-from determined.errors import Forbidden, Unauthenticated
+from determined.errors import BadRequest, Forbidden, Unauthenticated
 from determined.states import TokenScope
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.rendezvous_wait import RendezvousWait
 from determined_master.allocations.service import Allocations
 from determined_master.api.queries.model_def import ModelDefs
+from determined_master.api.schemas.base import RowId
 from determined_master.auth.authentication import Authenticator, bearer
 from determined_master.auth.principal import Principal
 from determined_master.auth.secrets import Secrets
@@ -46,8 +48,7 @@ from determined_master.users.service import Users
 from determined_master.wiring.services import Services
 
 T = TypeVar("T")
-MAX_DIGITS = 18
-"""Longer numbers are no ids; the routes refuse them."""
+_ROW_ID: TypeAdapter[int] = TypeAdapter(RowId)
 
 
 async def _services_of(request: Request) -> Services:
@@ -175,16 +176,19 @@ async def reader(request: Request, services: _Services) -> Principal:
 
 
 async def _owner_of(session: ReadSession, names: Mapping[str, object]) -> int | None:
-    """Returns the owner of what a path names; None if it does not exist, which the route says."""
+    """Returns the owner of what a path names; None if it does not exist, which the route says. Ids are read as the routes
+    read them. Raises BadRequest for what is no id."""
     numbered = {
         "experiment_id": ownership_repository.owner_of_experiment,
         "trial_id": ownership_repository.owner_of_trial,
         "line_id": ownership_repository.owner_of_line,
     }
     for name, find in numbered.items():
-        value = str(names.get(name, ""))
-        if value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS:
-            return await find(session, int(value))
+        if name in names:
+            try:
+                return await find(session, _ROW_ID.validate_python(names[name]))
+            except ValidationError as error:
+                raise BadRequest(f"'{str(names[name])[:80]}' is not an id") from error
     if "task_id" in names:
         return await ownership_repository.owner_of_task(session, str(names["task_id"]))
     return await ownership_repository.owner_of_checkpoint(session, str(names.get("uuid", "")))
