@@ -176,8 +176,8 @@ async def reader(request: Request, services: _Services) -> Principal:
 
 
 async def _owner_of(session: ReadSession, names: Mapping[str, object]) -> int | None:
-    """Returns the owner of what a path names; None if it does not exist, which the route says. Ids are read as the routes
-    read them. Raises BadRequest for what is no id."""
+    """Returns the owner of what a path names; None if it does not exist, which the route says. Raises BadRequest for
+    what is no id; ids are read as the routes read them."""
     numbered = {
         "experiment_id": ownership_repository.owner_of_experiment,
         "trial_id": ownership_repository.owner_of_trial,

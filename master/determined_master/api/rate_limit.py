@@ -23,7 +23,7 @@ Key = tuple[str, str]
 class RateLimit:
     """Counts failures of an address at one name: other people behind the same address are not held up.
 
-    An attempt counts from its begin, so that attempts at the same time cannot exceed the limit, and no longer once it
+    An attempt counts from its start, so that attempts at the same time cannot exceed the limit, and no longer once it
     has succeeded. Drops the oldest key beyond the limit, which bounds memory.
     """
 
@@ -33,7 +33,7 @@ class RateLimit:
     @contextlib.contextmanager
     def sign_in(self, address: str, name: str, now: datetime) -> Iterator[None]:
         """Counts the attempt as failed if the block raises Unauthenticated. Raises TooManyRequests at its start."""
-        key = (address, name[:MAX_NAME])
+        key = (address, name.lower()[:MAX_NAME])  # users are found in the same way
         self._begin(key, now, MAX_FAILURES if name else MAX_LINK_FAILURES)
         try:
             yield

@@ -1,16 +1,17 @@
 """Maps tokens to principals: users by a stored hash, tasks by a signature, agents by the join token."""
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from determined.errors import Forbidden, Unauthenticated
+from determined.errors import ApiError, Forbidden, Unauthenticated
 from determined_master.auth import repository
 from determined_master.auth.principal import Principal
 from determined_master.auth.secrets import TASK_TOKEN_PREFIX, Secrets, token_hash
 from determined_master.clock import Clock
 from determined_master.db.session import Database
+from determined_master.errors import StorageUnavailable
 
 SESSION_HEADER = "x-detent-session"
 """Which sign-in a page means, by its id: another page of the same host, on another port, can replace the page's cookie
@@ -79,7 +80,7 @@ class Authenticator:
         """Returns the principal of the sign-in that the page means; of the only one, if it does not say. Raises
         Unauthenticated."""
         given = sign_ins(headers.get("cookie", ""), self.cookie) or sign_ins(headers.get("cookie", ""), COOKIE)
-        tokens = given or {cookies.get(self.cookie) or cookies[COOKIE]}
+        tokens = given or {cookies.get(self.cookie) or cookies.get(COOKIE, "")} - {""}
         meant = headers.get(SESSION_HEADER)
         if len(tokens) > (1 if meant is None else MAX_SIGN_INS):
             raise Unauthenticated("the browser has sent several sign-ins; sign in again")
@@ -89,12 +90,14 @@ class Authenticator:
             else:
                 try:
                     principal = await self._user(token)
-                except Unauthenticated:
+                except (Unauthenticated, Forbidden):
                     if len(tokens) == 1:
                         raise
                     continue
             if meant is None or meant == str(principal.session_id):
                 return principal
+        if not tokens:
+            raise Unauthenticated("the cookie of the sign-in is empty; sign in")
         raise Unauthenticated("this browser is signed in by another page than this one; sign in again")
 
     def known_task(self, token: str) -> Principal | None:
@@ -152,6 +155,16 @@ class Authenticator:
             self._sessions.pop(digest, None)
             raise Unauthenticated("the login has expired; run det user login")
         return known.principal
+
+
+async def lasts(look: Awaitable[bool]) -> bool:
+    """Returns whether a sign-in lasts, as ``look`` says or by its error. One that cannot be looked at lasts."""
+    try:
+        return await look
+    except StorageUnavailable:
+        return True
+    except ApiError:
+        return False
 
 
 def sign_ins(cookie_header: str, name: str) -> set[str]:

@@ -15,9 +15,9 @@ from determined_master.api.proxy.visitors import cluster_address, place_of, sign
 from determined_master.api.proxy_prefix import prefix_of
 from determined_master.api.schemas.base import Wire
 from determined_master.proxy.service_name import MAX_PORT
+from determined_master.proxy.visits import MAX_PATH_CHARACTERS
 
 router = APIRouter(prefix="/detent/tasks/{task_id}", tags=["detent"], route_class=JsonRoute)
-MAX_PATH_CHARACTERS = 2000
 SEE_OTHER = 303
 _OWN = ("same-origin", "none")
 
@@ -88,8 +88,12 @@ async def enter(
 
 def checked_path(path: str) -> str:
     """Returns a path of the origin itself. Raises BadRequest for what a browser may read as another host."""
-    parts = urlsplit(path)
-    is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.scheme and not parts.netloc
+    try:
+        parts = urlsplit(path)
+    except ValueError:
+        is_own = False
+    else:
+        is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and not parts.scheme and not parts.netloc
     if not is_own or not path.isprintable():
         raise BadRequest("path: a path of the task's page begins with one slash")
     return path

@@ -37,5 +37,6 @@ def plain_page(
         f'<!doctype html><html lang="en"><head>{head}<title>{escaped}</title></head><body style="{_STYLE}">'
         f'<h1 style="font-size:1.4em">{escaped}</h1><p>{html.escape(text)}</p>{anchor}{form}</body></html>',
         status,
-        HEADERS,
+        # Without a referrer, browsers say that a form comes from the origin "null", which may post nothing.
+        {**HEADERS, "referrer-policy": "same-origin"} if button else HEADERS,
     )

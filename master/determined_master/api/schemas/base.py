@@ -42,8 +42,8 @@ def _clamped(value: datetime) -> datetime:
 
 
 def _plainly_spelled(value: object) -> object:
-    """Raises for a spelling that pydantic reads as an integer too, such as ``+7``, ``007``, ``7.0`` and ``0_7``: an id that
-    is checked in one place and read in another has one spelling."""
+    """Raises for a spelling that pydantic reads as an integer too, such as ``+7``, ``007``, ``7.0`` and ``0_7``: an id
+    that is checked in one place and read in another has one spelling."""
     if isinstance(value, str) and not _PLAIN.fullmatch(value):
         raise PydanticKnownError("int_parsing")
     return value
