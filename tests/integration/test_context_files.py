@@ -1,15 +1,19 @@
 """Files of a context: the tree, single files on both routes, and binary, long, missing and unsafe ones."""
 
 import base64
+import io
+import tarfile
 import tempfile
 import threading
 from typing import Any
 
 import pytest
+import zstandard
 from tests.support.cluster import Cluster
 
 from determined_master.api.context_body import SPOOL_ABOVE
 from determined_master.api.v1.context_files import MAX_TEXT_BYTES
+from determined_master.experiments import repository as experiments
 
 pytestmark = pytest.mark.budget(15, "packs large archives")
 
@@ -109,3 +113,21 @@ async def test_a_large_body_is_closed_outside_the_event_loop(
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "close", counted)
     await cluster.create(modelDefinition=[file("a.bin", b"a" * size)])
     assert closed == [in_loop]
+
+
+@pytest.mark.parametrize("mtime", ["nan", "1e12", str(2**60), "-1e300"])
+async def test_a_time_that_is_none_and_a_name_that_is_no_text_leave_the_tree_readable(cluster: Cluster, mtime: str):
+    odd = tarfile.TarInfo("odd")
+    odd.pax_headers = {"mtime": mtime}
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(odd)
+        tar.format = tarfile.GNU_FORMAT
+        tar.addfile(tarfile.TarInfo("caf\udce9/menu"))
+    digest = cluster.master.blobs.keep_bytes(zstandard.compress(content.getvalue()))
+    number = await cluster.create()
+    async with cluster.master.database.write() as session:
+        await experiments.change(session, await experiments.get(session, number), context_hash=digest)
+    tree = (await cluster.get("/api/v1/experiments/1/file_tree"))["files"]
+    assert [(node["name"], node["modifiedTime"]) for node in tree] == [("caf?", None), ("odd", None)]
+    assert tree[0]["files"][0]["path"] == "caf?/menu"

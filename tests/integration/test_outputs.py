@@ -191,3 +191,12 @@ async def test_no_training_starts_from_outputs(cluster: Cluster, source: str, te
     answer = await cluster.post("/api/v1/experiments", {"config": config})
     assert answer.status_code == 400
     assert text in answer.text
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "runs", {}, 10**400], ids=["null", "5", "text", "object", "huge"])
+async def test_outputs_whose_metadata_is_strange_are_listed(cluster: Cluster, wrong: Any):
+    _, desired = await first_attempt(cluster)
+    await keep(cluster, desired, 1, metadata={"steps_completed": 0, "outputs": wrong, "files": wrong})
+    (listed,) = (await cluster.get("/detent/experiments/1/outputs"))["outputs"]
+    assert listed["folders"] == []
+    assert listed["files"] == 1

@@ -131,11 +131,16 @@ async def list_experiment_outputs(
             time=row.report_time,
             size=row.size,
             files=int(row.meta.get("files", 0)),
-            folders=[str(each) for each in row.meta.get("outputs", [])],
+            folders=_texts(row.meta.get("outputs")),
         )
         for row, trial in rows[:limit]
     ]
     return OutputsList(outputs=shown, next=_end(rows[limit - 1][0]) if len(rows) > limit else None)
+
+
+def _texts(value: object) -> list[str]:
+    """Returns a list from the metadata, in which a task may write anything."""
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 async def _list(

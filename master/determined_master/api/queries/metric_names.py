@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from determined_master.api.schemas.metrics import MetricSummary, NamedMetric
+from determined_master.json_numbers import number, outward
 from determined_master.metrics.summary import GROUP_KEYS
 
 _GROUPS = {key: group for group, key in GROUP_KEYS.items()}
@@ -50,4 +51,6 @@ def _entries(summary: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]
 
 
 def _plain(value: object) -> float | str | bool | None:
-    return value if value is None or isinstance(value, float | int | str) else json.dumps(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return outward(number(value) or 0.0)
+    return value if value is None or isinstance(value, float | str | bool) else json.dumps(value)

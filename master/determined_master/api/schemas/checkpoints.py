@@ -11,6 +11,7 @@ from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagina
 from determined_master.api.schemas.enums import KNOWN_CHECKPOINT_STATES, checkpoint_state, state, states
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
+from determined_master.json_numbers import number
 from determined_master.trials.checkpoints import MAX_CHECKPOINT_BYTES
 
 
@@ -137,6 +138,6 @@ def checkpoint(
             trial_id=trial.id if trial else None,
             training_metrics=Metrics(avg_metrics=training.metrics) if training else None,
             validation_metrics=Metrics(avg_metrics=validation.metrics) if validation else None,
-            searcher_metric=metric if isinstance(metric, int | float) else None,
+            searcher_metric=number(metric),
         ),
     )

@@ -162,14 +162,27 @@ def _nested(listed: list[ArchiveEntry]) -> FileTree:
 
 def _node(entry: ArchiveEntry, name: str) -> FileNode:
     return FileNode(
-        path=entry.path,
-        name=name,
+        path=_shown(entry.path),
+        name=_shown(name),
         is_dir=entry.is_folder,
         content_length=entry.size,
         content_type=_type(entry, name),
-        modified_time=datetime.fromtimestamp(entry.mtime, UTC) if entry.mtime else None,
+        modified_time=_time(entry.mtime),
         files=[],
     )
+
+
+def _shown(path: str) -> str:
+    """Returns a path as text; an archive may have names that are not UTF-8."""
+    return path.encode(errors="replace").decode()
+
+
+def _time(mtime: float) -> datetime | None:
+    """Returns None for no time, and for what is none: an archive may have any number."""
+    try:
+        return datetime.fromtimestamp(mtime, UTC) if mtime else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _type(entry: ArchiveEntry, name: str) -> str:

@@ -158,7 +158,10 @@ def _summary(
                 "resources_id": c.id,
                 "resources_type": "docker-container",
                 "allocation_id": row.id,
-                "agent_devices": {c.agent_id: {"devices": [devices[c.agent_id, i] for i in c.slot_ids]}},
+                # Without slots that the agent no longer reports.
+                "agent_devices": {
+                    c.agent_id: {"devices": [devices[c.agent_id, i] for i in c.slot_ids if (c.agent_id, i) in devices]}
+                },
                 "container_id": c.id,
                 "started": None,
                 "exited": None,
