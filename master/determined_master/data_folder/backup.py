@@ -70,7 +70,7 @@ def back_up(data: Path, database: Path, target: Path, *, with_checkpoints: bool 
             revision = sqlite_file.revision_of_file(copy)
             if revision is None:
                 raise BackupFailed(f"{database} has no tables; start the master once")
-            partial = Path(folder) / target.name
+            partial = Path(folder) / "archive"  # the target may have the name of the copy
             with open(partial, "xb", opener=_private) as file:
                 summary = _write(file, copy, data, revision, with_checkpoints=with_checkpoints)
                 file.flush()
@@ -84,26 +84,30 @@ def back_up(data: Path, database: Path, target: Path, *, with_checkpoints: bool 
 
 
 def restore(archive: Path, data: Path) -> Summary:
-    """Makes a data folder of an archive. The folder appears when every file has been checked.
+    """Makes a data folder of an archive. Its files appear when every one has been checked.
 
     Args:
         archive: file that :func:`back_up` has written.
-        data: the new data folder; it must not exist, or be empty.
+        data: the new data folder; it must not exist, or be empty. It may be a mount point.
 
     Raises:
         BackupFailed: the archive is damaged, cut off or of a newer version, or the folder is not empty.
     """
-    if data.exists() and (not data.is_dir() or any(data.iterdir())):
+    if data.exists() and (not data.is_dir() or any(each.name != ".restoring" for each in data.iterdir())):
         raise BackupFailed(f"{data} is not empty; name a new folder")
-    partial = data.with_name(f".{data.name}.restoring")
+    is_there = data.exists()
+    partial = data / ".restoring" if is_there else data.with_name(f".{data.name}.restoring")
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True, mode=0o700)
         with archive.open("rb") as file:
             summary = _checked(_unpacked(file, partial), archive)
-        if data.exists():
-            data.rmdir()
-        partial.replace(data)
+        if is_there:
+            data.chmod(0o700)
+            for each in partial.iterdir():
+                each.rename(data / each.name)
+        else:
+            partial.replace(data)
     except (tarfile.TarError, zstandard.ZstdError, EOFError, *_OF_A_MANIFEST) as error:
         raise BackupFailed(f"{archive} is damaged or is no backup: {error}") from error
     except OSError as error:

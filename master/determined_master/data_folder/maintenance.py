@@ -98,7 +98,7 @@ def _move_rows(settings: Settings) -> None:
             _lock(settings.url, locks)
             copying.copy_database(sqlite_url(file), settings.url)
     except BaseException:
-        shutil.rmtree(settings.data)
+        shutil.rmtree(settings.data, ignore_errors=True)  # of a mount point, its files
         raise
     for each in settings.data.glob(f"{file.name}*"):
         each.unlink()
@@ -204,6 +204,10 @@ def _explained(work: Callable[[], str]) -> int:
         return 2
     except _FAILURES as error:
         print(f"det-master: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"det-master: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     return 0
 

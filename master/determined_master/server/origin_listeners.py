@@ -29,7 +29,7 @@ class OriginListeners:
     host: str
 
     async def listen(self, port: int) -> Listener:
-        """Raises OSError if the port is taken."""
+        """Raises OSError if the port cannot be listened on; then nothing of it is open."""
         own = self.server.config
         config = uvicorn.Config(
             self.app,
@@ -48,14 +48,22 @@ class OriginListeners:
         config.load()
         sockets = bound_sockets(self.host, port)
         loop = asyncio.get_running_loop()
-        servers = [
-            await loop.create_server(
-                lambda: Protocol(config=config, server_state=self.server.server_state, app_state={}),
-                sock=each,
-                ssl=config.ssl,
-            )
-            for each in sockets
-        ]
+        servers: list[asyncio.Server] = []
+        try:
+            for each in sockets:
+                servers.append(
+                    await loop.create_server(
+                        lambda: Protocol(config=config, server_state=self.server.server_state, app_state={}),
+                        sock=each,
+                        ssl=config.ssl,
+                    )
+                )
+        except BaseException:
+            for server in servers:
+                server.close()
+            for each in sockets:
+                each.close()
+            raise
         return _Listening(servers)
 
 

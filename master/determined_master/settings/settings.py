@@ -22,6 +22,7 @@ from determined_master.settings.tls_files import check_tls_files
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 MAX_PORT = 65535
+MAX_WAIT_SECONDS = 365 * 86400.0
 PORT_BLOCKS = 500
 """How many blocks of ports there are for workers of trials."""
 
@@ -29,7 +30,7 @@ PORT_BLOCKS = 500
 class Settings(BaseModel):
     """Settings of a master. Times in seconds, sizes in bytes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     host: str = "127.0.0.1"
     """Address to listen on."""
@@ -66,11 +67,11 @@ class Settings(BaseModel):
     ``default_priority`` and ``fitting_policy`` (``best`` or ``worst``)."""
     default_priority: int = Field(default=42, ge=1, le=99)
     """Priority of experiments that name none; smaller is more urgent."""
-    agent_reconnect_wait: float = 25.0
+    agent_reconnect_wait: float = Field(default=25.0, ge=0, le=MAX_WAIT_SECONDS)
     """Time after which the trials of an unreachable agent start elsewhere."""
-    heartbeat_seconds: float = 5.0
+    heartbeat_seconds: float = Field(default=5.0, ge=0.01, le=MAX_WAIT_SECONDS)
     """Time between two reports of an agent."""
-    context_limit: int = DEFAULT_CONTEXT_LIMIT
+    context_limit: int = Field(default=DEFAULT_CONTEXT_LIMIT, ge=0)
     """Maximum size of a context; unpacked it may have four times as much."""
     startup_hook: str = ""
     """Shell commands that run in every task before its own ``startup-hook.sh``."""
@@ -107,7 +108,8 @@ class Settings(BaseModel):
     """Path prefix under which a proxy serves this master, unless the proxy sends X-Forwarded-Prefix."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks (``10.0.0.5``, ``10.1.0.0/16``) of the proxies in front of this master. From them alone
-    X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none."""
+    X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none. In the
+    environment variable they are separated by commas."""
     proxy_port_range: str = Field(default="8100-8199", pattern=r"^[0-9]{1,5}-[0-9]{1,5}$")
     """Ports of this machine, first and last, at which users open pages of tasks: each open page has a port, and so an
     origin, of its own. The master listens on them at ``host`` while pages are open."""
@@ -166,7 +168,9 @@ class Settings(BaseModel):
         check_tls_files(self.tls_cert, self.tls_key)
         return self
 
-    @field_validator("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", mode="before")
+    @field_validator(
+        "resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", "launch", mode="before"
+    )
     @classmethod
     def _read_json(cls, value: object) -> object:
         """In environment variables they are JSON, as their names have several levels."""
@@ -201,11 +205,12 @@ class Settings(BaseModel):
         """Paths in the environment variable are separated by colons, as in PATH."""
         return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
 
-    @field_validator("checkpoint_buckets", mode="before")
+    @field_validator("checkpoint_buckets", "trusted_proxies", mode="before")
     @classmethod
-    def _split_urls(cls, value: object) -> object:
-        """URLs in the environment variable are separated by commas."""
-        return [part for part in value.split(",") if part] if isinstance(value, str) else value
+    def _split_lists(cls, value: object) -> object:
+        """URLs and networks in the environment variable are separated by commas."""
+        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+        return [part for part in parts if part] if isinstance(parts, list) else parts
 
     @field_validator("checkpoint_buckets")
     @classmethod

@@ -5,6 +5,7 @@ import hashlib
 import re
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -52,13 +53,13 @@ class DocsSite(BaseRoute):
     async def _answer(self, scope: Scope) -> Response:
         path: str = scope["path"]
         if path == PATH:
-            # Relative, so that it stays below the prefix of a proxy.
-            return RedirectResponse(f"{PATH.rpartition('/')[2]}/", 307)
+            return _below(path)
         try:
-            # StaticFiles redirects to folders with an absolute address, which a proxy's prefix would break.
             response = await self._files.get_response(path.removeprefix(f"{PATH}/") or INDEX, scope)
         except HTTPException as error:
             return PlainTextResponse(await run_in_threadpool(self._missing, path), error.status_code)
+        if isinstance(response, RedirectResponse):
+            return _below(path)
         scripts = await run_in_threadpool(_scripts_of, response)
         response.headers["content-security-policy"] = _POLICY.format(scripts=scripts)
         response.headers["cache-control"] = "no-cache"
@@ -67,6 +68,11 @@ class DocsSite(BaseRoute):
 
     def _missing(self, path: str) -> str:
         return f"The documentation has no page {path[:200]}\n" if (self._folder / INDEX).is_file() else NOT_BUILT
+
+
+def _below(path: str) -> Response:
+    """Leads from a folder to its first page, relatively, so that a browser stays below the prefix of a proxy."""
+    return RedirectResponse(f"./{quote(path.rpartition('/')[2])}/", 307)
 
 
 def _scripts_of(response: Response) -> str:

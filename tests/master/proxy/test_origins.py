@@ -1,7 +1,9 @@
 """Open origins: their ports, addresses and ends."""
 
+import errno
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.support.clock import FixedClock
@@ -26,7 +28,7 @@ class Ports:
 
     async def listen(self, port: int) -> "Listening":
         if port in self.taken | self.open:
-            raise OSError("taken")
+            raise OSError(errno.EADDRINUSE, "taken")
         self.open.add(port)
         return Listening(self, port)
 
@@ -130,3 +132,12 @@ async def test_an_origin_is_due_after_its_task_has_ended_or_nobody_has_come(tmp_
     await origins.close(ended)
     clock.at = NOW + timedelta(hours=module.IDLE_HOURS, seconds=1)
     assert [each.service.task_id for each in origins.due()] == ["idle"]
+
+
+async def test_an_error_that_is_not_of_the_port_is_said_instead_of_trying_all(tmp_path: Path):
+    listen = AsyncMock(side_effect=FileNotFoundError(errno.ENOENT, "no certificate"))
+    origins = origins_of(tmp_path)
+    origins.listen = listen
+    with pytest.raises(Conflict, match=r"cannot listen on port 810[0-2]: .*no certificate"):
+        await opened(origins, "a")
+    assert listen.await_count == 1
