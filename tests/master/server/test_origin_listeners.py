@@ -54,7 +54,7 @@ def test_a_port_that_somebody_has_on_one_of_them_is_taken(family: socket.Address
             pass
 
 
-async def no_app(*_: Any) -> None:
+async def no_app(_scope: Any, _receive: Any, _send: Any) -> None:
     """An application that is not asked."""
 
 
