@@ -6,6 +6,7 @@ import pytest
 from tests.support.cluster import PASSWORD, Cluster
 
 from determined_master.auth import authentication
+from determined_master.auth.secrets import TASK_TOKEN_PREFIX
 from determined_master.users import repository as users
 
 USERS = ("admin", "determined")
@@ -54,6 +55,8 @@ async def test_several_sign_ins_count_as_none_where_the_page_does_not_say_which(
 async def test_cookies_that_are_no_sign_in_hide_none(cluster: Cluster):
     own, session = await signed_in(cluster, "admin")
     assert await who(cluster, "forged", own, "", session=session) == "admin"
+    made_up = (f"{TASK_TOKEN_PREFIX}.{number}.x" for number in range(6))
+    assert await who(cluster, *made_up, own, session=session) == "admin"
     assert await who(cluster, *(f"forged{number}" for number in range(20)), own, session=session) == 401
 
 
