@@ -3,12 +3,14 @@
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
+from urllib.parse import parse_qs, unquote
 
 import httpx
 import pytest
 
 from determined.errors import BadRequest
 from determined_master.api.detent.task_pages import checked_path
+from determined_master.api.proxy.cluster_proxy import ClusterProxy
 from determined_master.api.proxy.origin_app import OriginApp
 from determined_master.api.proxy.plain_pages import plain_page
 from determined_master.errors import StorageUnavailable
@@ -49,3 +51,27 @@ async def test_a_visitor_is_told_that_the_database_is_away():
         answer = await client.get("/", headers={"accept": "text/html"})
     assert answer.status_code == 503
     assert StorageUnavailable.AWAY in answer.text
+
+
+@pytest.mark.parametrize("prefix", ["", "/lab", "/proxy/lab", "/a/proxy/b"])
+async def test_a_task_gets_its_own_address_whatever_the_prefix_of_a_proxy_holds(prefix: str):
+    proxy: Any = ClusterProxy(Mock(), Mock(), Mock())
+    own = "/proxy/1.a:8888/x%20y/proxy/z"
+    headers = [(b"accept", b"text/html"), (b"sec-fetch-mode", b"navigate"), (b"sec-fetch-dest", b"document")]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": unquote(own),
+        "raw_path": f"{prefix}{own}".encode(),
+        "query_string": b"q=1",
+        "headers": headers,
+    }
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await proxy.handle(scope, AsyncMock(), send)
+    location = dict(sent[0]["headers"])[b"location"].decode()
+    assert parse_qs(location.partition("?")[2])["path"] == [f"{own}?q=1"]
+    assert location.startswith("../../../../detent/tasks/1.a/")
