@@ -106,13 +106,14 @@ def wait_for_free_slot(session: Session) -> None:
 
 
 def draw_curve(session: Session) -> None:
-    curve = session.get("/detent/experiments/1/curve", query={"group": "validation"})["trials"][0]["points"]
-    top = max(point["metrics"]["accuracy"] for point in curve)
+    found = session.get("/api/v1/trials/1/workloads", query={"group": "validation"})["workloads"]
+    curve = [each["validation"] for each in found if each.get("validation")]
+    top = max(point["metrics"]["avgMetrics"]["accuracy"] for point in curve)
     for point in curve:
-        accuracy = point["metrics"]["accuracy"]
-        loss = point["metrics"]["validation_loss"]
+        accuracy = point["metrics"]["avgMetrics"]["accuracy"]
+        loss = point["metrics"]["avgMetrics"]["validation_loss"]
         bar = "#" * max(1, round(40 * accuracy / top))
-        say(f"  step {point['steps']:4d}  {bar:<40}  accuracy {accuracy:.4f}  loss {loss:.4f}")
+        say(f"  step {point['totalBatches']:4d}  {bar:<40}  accuracy {accuracy:.4f}  loss {loss:.4f}")
 
 
 if __name__ == "__main__":

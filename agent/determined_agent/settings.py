@@ -64,7 +64,7 @@ _ENGINE_VARIABLES = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
 class Settings(BaseModel):
     """The settings of an agent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     master: str = "http://127.0.0.1:8080"
     """URL of the master."""

@@ -56,3 +56,9 @@ def test_output_that_would_need_too_many_files_is_refused(tmp_path: Path, segmen
     (tmp_path / "agent.yaml").write_text(f"master: http://localhost:8080\nunsent_output_bytes: {1 << 40}\n{segment}")
     with pytest.raises(ConfigError, match=f"at least {1 << 27} for unsent_output_bytes of {1 << 40}"):
         read_settings(["--config", str(tmp_path / "agent.yaml")], {})
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_time_that_is_no_number_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="slot_check_seconds"):
+        read_settings([], {"HOME": "/h", "DET_AGENT_SLOT_CHECK_SECONDS": value})

@@ -11,10 +11,15 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
 from determined.states import ContainerState
-from determined_master.agents.service import StoredReport
+from determined_master.agents import repository as agent_rows
+from determined_master.agents.service import Agents, StoredReport
 from determined_master.allocations import containers
 from determined_master.allocations.containers import Containers
+from determined_master.api import agent_link
 from determined_master.db.models import ContainerRow
+from determined_master.errors import StorageUnavailable
+from determined_master.loops.agents import AgentLoop
+from determined_master.providers import repository as instances
 
 
 async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(cluster: Cluster):
@@ -147,3 +152,52 @@ async def test_changed_containers_of_a_report_are_stored_and_a_failed_one_with_t
     await eventually(stored_after_all)
     assert len(lookups) > 1
     assert not await report(ContainerState.RUNNING)
+
+
+async def test_an_agent_whose_disconnect_could_not_be_stored_is_lost_after_its_reconnect_window(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    master = cluster.master
+    loop = AgentLoop(master.database, master.clock, master.agents, master.registry, 0.0)
+    with monkeypatch.context() as full_disk:
+        async with agent_socket(cluster, "one") as socket:
+            assert (await socket.answer())["kind"] == "welcome"
+            full_disk.setattr(Agents, "disconnected", AsyncMock(side_effect=StorageUnavailable()))
+    await loop.tick()
+    await loop.tick()
+    async with master.database.read() as session:
+        row = await agent_rows.find(session, "one")
+    assert row is not None
+    assert row.lost
+
+
+async def test_an_agent_that_returns_before_its_disconnect_was_stored_stays_connected(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    master = cluster.master
+    with monkeypatch.context() as full_disk:
+        async with agent_socket(cluster, "one") as socket:
+            assert (await socket.answer())["kind"] == "welcome"
+            full_disk.setattr(Agents, "disconnected", AsyncMock(side_effect=StorageUnavailable()))
+    async with agent_socket(cluster, "one") as socket:
+        assert (await socket.answer())["kind"] == "welcome"
+        await AgentLoop(master.database, master.clock, master.agents, master.registry, 0.0).tick()
+        async with master.database.read() as session:
+            assert (await agent_rows.get(session, "one")).disconnected_at is None
+
+
+async def test_a_hello_while_the_database_is_away_is_refused_for_now(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    away = StorageUnavailable(StorageUnavailable.AWAY)
+    monkeypatch.setattr(instances, "ended", AsyncMock(side_effect=away))
+    async with agent_socket(cluster, "one") as socket:
+        answer = await socket.answer()
+    assert answer == {"kind": "refuse", "reason": StorageUnavailable.AWAY, "final": False}
+
+
+async def test_a_link_outlives_a_database_that_is_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    wishes = AsyncMock(side_effect=[StorageUnavailable(StorageUnavailable.AWAY), []])
+    monkeypatch.setattr(agent_link, "desired_containers", wishes)
+    monkeypatch.setattr(StorageUnavailable, "RETRY_SECONDS", 0)
+    async with agent_socket(cluster, "one") as socket:
+        assert (await socket.answer())["kind"] == "welcome"
+        assert (await socket.answer())["kind"] == "wish"

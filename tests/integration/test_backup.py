@@ -1,11 +1,13 @@
 """`det-master backup`, `restore` and `migrate`: each is done completely or not at all, and errors name the cause."""
 
 import asyncio
+import errno
 import sqlite3
 import stat
 import tarfile
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import zstandard
@@ -215,3 +217,51 @@ async def test_migrate_goes_one_step_down_and_up_again(
     with PidLock(data / "master.lock"):
         assert main(["migrate", "--data", str(data)]) == 2
     assert "the master runs" in capsys.readouterr().err
+
+
+async def test_an_archive_is_restored_into_an_empty_mount_point(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+
+    def busy(path: Path) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+
+    backup.restore(archive, tmp_path / "new")
+    monkeypatch.setattr(Path, "rmdir", busy)
+    backup.restore(archive, mounted)
+    assert rows(mounted / "master.sqlite") == rows(tmp_path / "new" / "master.sqlite")
+    assert not (mounted / ".restoring").exists()
+
+
+async def test_an_archive_may_be_named_like_the_database(archive: Path, tmp_path: Path) -> None:
+    data, target = tmp_path / "live" / "data", tmp_path / "other" / "master.sqlite"
+    target.parent.mkdir()
+    backup.back_up(data, data / "master.sqlite", target)
+    assert backup.restore(target, tmp_path / "new").files > 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["backup", "{0}/none/x.tar.zst", "--data", "{0}", "--database-url", "postgresql://127.0.0.1:1/lab"],
+        ["migrate", "--data", "{0}/file/below"],
+        ["add-agent", "http://lab:8080", "--data", "{0}/closed"],
+    ],
+    ids=lambda each: each[0],
+)
+def test_an_error_of_a_file_is_one_line(
+    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "agent-token").touch()
+    if arguments[0] == "add-agent":  # root may read every file
+        monkeypatch.setattr(
+            Path, "read_text", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied", "x"))
+        )
+    assert main([each.format(tmp_path) for each in arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("det-master: ")
+    assert error.count("\n") == 1

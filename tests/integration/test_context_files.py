@@ -14,6 +14,7 @@ from tests.support.cluster import Cluster
 
 from determined_master.api.context_body import SPOOL_ABOVE
 from determined_master.api.v1.context_files import MAX_TEXT_BYTES
+from determined_master.experiments import repository as experiments
 
 pytestmark = pytest.mark.budget(15, "packs large archives")
 

@@ -38,8 +38,9 @@ async def test_pages_and_files_need_no_sign_in(served: Cluster):
 
 
 async def test_docs_without_a_slash_redirects_to_a_relative_path(served: Cluster):
-    answer = await served.client.get("/docs", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (307, "docs/")
+    for path, location in (("/docs", "./docs/"), ("/docs/how-to", "./how-to/")):
+        answer = await served.client.get(path, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (307, location)
 
 
 async def test_a_folder_without_a_slash_redirects_to_a_relative_path(served: Cluster):

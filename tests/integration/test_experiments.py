@@ -1,13 +1,17 @@
 """An experiment's life over HTTP: created, placed, paused, activated, canceled, killed, deleted."""
 
 from collections import Counter
+from unittest.mock import AsyncMock
 
+import pytest
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, open_cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState
+from determined_master.api.queries import trials as trial_queries
+from determined_master.logs import policy_match_repository
 
 GRID = """
 name: grid
@@ -230,3 +234,22 @@ async def test_a_lost_agent_frees_its_trial_without_a_restart_and_fences_it(tmp_
         assert late.status_code == 401
         assert "fenced" in late.json()["error"]["error"]
         assert await agent.desired() == []
+
+
+async def test_a_list_of_all_trials_asks_for_a_part_of_them_at_a_time(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    await cluster.create(GRID.replace(", 6]", "]"))
+
+    async def listed() -> list[int]:
+        return [each["id"] for each in (await cluster.get("/api/v1/experiments/1/trials"))["trials"]]
+
+    async def complete() -> bool:
+        return len(await listed()) == 5
+
+    await eventually(complete)
+    monkeypatch.setattr(trial_queries, "MAX_TRIALS_A_STATEMENT", 2)
+    names = AsyncMock(wraps=policy_match_repository.newest_names)
+    monkeypatch.setattr(policy_match_repository, "newest_names", names)
+    assert await listed() == [1, 2, 3, 4, 5]
+    assert [len(call.args[1]) for call in names.await_args_list] == [2, 2, 1]

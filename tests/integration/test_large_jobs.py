@@ -219,5 +219,7 @@ async def test_an_agent_that_is_enabled_again_keeps_the_containers_that_were_not
     assert (await cluster.post("/api/v1/agents/one/enable", {})).status_code == 200
     killed = await count(cluster, AllocationRow.kill_requested_at.is_not(None))
     master = cluster.master
-    await AgentLoop(master.database, master.clock, master.agents, master.settings.agent_reconnect_wait).tick()
+    await AgentLoop(
+        master.database, master.clock, master.agents, master.registry, master.settings.agent_reconnect_wait
+    ).tick()
     assert await count(cluster, AllocationRow.kill_requested_at.is_not(None)) == killed < CONTAINERS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.test_failing_commits import failing_commits
-from tests.support.checkpoints import checkpoint_uuid
+from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
 from tests.support.cluster import Cluster, FakeAgent
 from tests.support.seeded_cluster import seed_cluster
 
@@ -307,3 +307,20 @@ async def test_workloads_have_only_the_key_of_their_kind_and_leave_out_custom_gr
     assert "records" not in str(workloads)
     of_group = (await cluster.get("/api/v1/trials/1/workloads", group="speed"))["workloads"]
     assert [each["training"]["metrics"]["avgMetrics"] for each in of_group if "training" in each] == [{"records": 7}]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "last"),
+    [(10**400, "Infinity", "Infinity"), (-(10**400), "-Infinity", "-Infinity"), (True, None, True), (7, 7.0, 7.0)],
+    ids=["huge", "hugely negative", "boolean", "number"],
+)
+async def test_any_value_of_the_searcher_metric_can_be_read(cluster: Cluster, value: Any, shown: Any, last: Any):
+    _, desired, headers = await run_trial(cluster)
+    assert (await report(cluster, headers, 2, {"loss": value}, group="validation")).status_code == 200
+    await report_checkpoint(cluster, desired.allocation_id, checkpoint_uuid(1), steps=2)
+    checkpoint = (await cluster.get(f"/api/v1/checkpoints/{checkpoint_uuid(1)}"))["checkpoint"]
+    found = checkpoint["training"]["searcherMetric"]
+    assert (found, type(found)) == (shown, type(shown))
+    (summary,) = (await cluster.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"]
+    found = summary["metrics"][0]["last"]
+    assert (found, type(found)) == (last, type(last))

@@ -5,6 +5,10 @@ from typing import Any
 import pytest
 from tests.support.cluster import PASSWORD, Cluster
 
+from determined_master.auth import authentication
+from determined_master.auth.secrets import TASK_TOKEN_PREFIX
+from determined_master.users import repository as users
+
 USERS = ("admin", "determined")
 
 
@@ -52,3 +56,28 @@ async def test_cookies_that_are_no_sign_in_hide_none(cluster: Cluster):
     own, session = await signed_in(cluster, "admin")
     assert await who(cluster, "forged", own, "", session=session) == "admin"
     assert await who(cluster, *(f"forged{number}" for number in range(20)), own, session=session) == 401
+
+
+@pytest.mark.parametrize("name", ["auth", "the page's own"])
+async def test_an_empty_cookie_is_no_sign_in(cluster: Cluster, name: str):
+    cookie = f"{'auth' if name == 'auth' else cluster.master.authenticator.cookie}="
+    answer = await cluster.client.get("/detent/session", headers={"Authorization": "", "Cookie": cookie})
+    assert answer.status_code == 401
+
+
+async def test_a_made_up_token_of_a_task_hides_no_sign_in(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    own, session = await signed_in(cluster, "admin")
+    made_up = f"{TASK_TOKEN_PREFIX}.1.x"
+    monkeypatch.setattr(authentication, "sign_ins", lambda *_: [made_up, own])  # sets have any order
+    assert await who(cluster, made_up, own, session=session) == "admin"
+
+
+async def test_a_cookie_of_a_user_who_is_not_active_hides_no_other(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    (own, session), (foreign, _) = [await signed_in(cluster, each) for each in USERS]
+    async with cluster.master.database.write() as writing:
+        row = await users.find_by_name(writing, "determined")
+        assert row is not None
+        row.active = False
+    cluster.master.authenticator.forget_sessions()
+    monkeypatch.setattr(authentication, "sign_ins", lambda *_: [foreign, own])  # sets have any order
+    assert await who(cluster, foreign, own, session=session) == "admin"

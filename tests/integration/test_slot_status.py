@@ -81,3 +81,18 @@ async def test_an_unhealthy_slot_stays_unhealthy_when_its_agent_registers_again(
     await cluster.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)]))
     await cluster.create()
     assert BROKEN in await waiting_reason(cluster)
+
+
+async def test_a_task_on_a_slot_that_its_agent_no_longer_reports_is_listed(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    await cluster.create(
+        "name: x\nentrypoint: x\nsearcher: {name: single, metric: m}\nresources: {slots_per_trial: 2}\n"
+    )
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    report = agent.report_of(desired, ContainerState.RUNNING)
+    await cluster.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)], containers=[report]))
+    for path in ("/tasks", "/api/v1/tasks"):
+        assert (await cluster.client.get(path)).status_code == 200, path
+    listed = (await cluster.get("/api/v1/tasks"))["allocationIdToSummary"][desired.allocation_id]
+    assert len(listed["resources"][0]["agentDevices"]["one"]["devices"]) == 1

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
@@ -11,6 +12,8 @@ from tests.support.stream_ends import end_of, running
 from tests.support.waiting import eventually
 
 from determined.streams.records import SUBPROTOCOL
+from determined_master.errors import StorageUnavailable
+from determined_master.notifications import SESSIONS
 from determined_master.ssh import shell_keys
 from determined_master.streams import broker
 
@@ -123,6 +126,25 @@ async def test_a_stream_ends_with_the_sign_in_of_its_user(cluster: Cluster):
             assert (await cluster.post("/api/v1/auth/logout")).status_code == 200
             assert await clients.received() == (4401, "you are no longer signed in")
             assert await agents.received() == (1000, "")
+
+
+async def test_a_stream_outlives_a_database_that_is_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    token = cluster.master.secrets.join_token
+    async with running(cluster) as task:
+        answer, message = await task.open()
+        async with (
+            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, answer["streamId"], answer["key"]) as clients,
+        ):
+            await agents.next(), await clients.next()
+            away = AsyncMock(side_effect=StorageUnavailable(StorageUnavailable.AWAY))
+            monkeypatch.setattr(cluster.master.authenticator, "principal", away)
+            clients.send(b"\x00one")
+            assert await agents.received() == b"\x00one"
+            cluster.master.notifications.publish([SESSIONS])
+            await eventually(lambda: away.await_count > 0)
+            clients.send(b"\x00two")
+            assert await agents.received() == b"\x00two"
 
 
 async def test_a_port_is_asked_for(cluster: Cluster):

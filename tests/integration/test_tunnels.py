@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, login
@@ -9,6 +10,8 @@ from tests.support.stream_ends import End, end_of, running, socket_at
 from tests.support.waiting import eventually
 
 from determined.streams.records import Kind, Record, decode, encode, encode_offset, record_of
+from determined_master.errors import StorageUnavailable
+from determined_master.notifications import SESSIONS
 from determined_master.proxy import handshakes
 from determined_master.ssh import shell_keys
 from determined_master.streams.uses import Use
@@ -106,6 +109,24 @@ async def test_a_shell_is_entered_without_a_token_and_the_agent_gets_its_key(clu
                 client.to_master.put_nowait({"type": "websocket.receive", "text": "SSH-2.0"})
                 assert await client.received() == (1003, "a tunnel takes binary messages only")
         await eventually(lambda: cluster.master.streams.uses.of(task.task_id).open_streams == 0)
+
+
+async def test_ssh_outlives_a_database_that_is_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    token = cluster.master.secrets.join_token
+    async with running(cluster, is_shell=True, takes_ssh=True) as task:
+        async with socket_at(cluster, f"/proxy/{task.task_id}/") as client:
+            message = await task.asked()
+            async with end_of(cluster, message.stream_id, message.key, token=token) as agents:
+                await let_in(agents)
+                assert (await client.next())["type"] == "websocket.accept"
+                agents.send(encode(Record(Kind.OUTPUT, b"one")))
+                assert await client.received() == b"one"
+                away = AsyncMock(side_effect=StorageUnavailable(StorageUnavailable.AWAY))
+                monkeypatch.setattr(users, "get", away)
+                cluster.master.notifications.publish([SESSIONS])
+                await eventually(lambda: away.await_count > 0)
+                agents.send(encode(Record(Kind.OUTPUT, b"two")))
+                assert await client.received() == b"two"
 
 
 async def test_a_task_that_is_no_shell_has_no_door_without_a_token(cluster: Cluster):

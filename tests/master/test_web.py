@@ -145,6 +145,14 @@ def test_the_rate_limit_refuses_one_name_of_one_address_for_a_minute():
             pass
 
 
+def test_the_rate_limit_counts_a_name_in_any_case_as_one_name():
+    limit = RateLimit()
+    for number in range(MAX_FAILURES):
+        fail(limit, "a", ("zoë", "ZOË", "Zoë")[number % 3])
+    with pytest.raises(TooManyRequests):
+        fail(limit, "a", "zOË")
+
+
 def test_the_rate_limit_counts_open_attempts_and_resets_after_a_success():
     limit = RateLimit()
     with contextlib.ExitStack() as open_attempts:

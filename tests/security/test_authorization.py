@@ -1,5 +1,6 @@
 """Authorization of every route: each route is called by each kind of caller that its rule must refuse."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -243,6 +244,42 @@ async def test_a_task_logs_for_its_own_allocation_only(cluster: Cluster):
     answer = await cluster.post("/api/v1/task/logs", {"logs": [line]}, **everyone.headers["the trial"])
     assert answer.status_code == 403
     assert "another allocation" in answer.json()["error"]["error"]
+
+
+async def test_a_task_reads_nothing_of_another_user_however_the_id_is_spelled(cluster: Cluster):
+    everyone = await callers(cluster)
+    agent = await cluster.join("two")
+    cluster.client.headers.update(everyone.headers["another user"])
+    await cluster.create()
+    intruder = cluster.as_task((await agent.wait_for_desired())[0].allocation_id)
+    odd = [
+        "{}",
+        "+{}",
+        "0{}",
+        "{:0>22}",
+        "%20{}",
+        "{}%20",
+        "{}.0",
+        "{}.",
+        "0_{}",
+        "{}e0",
+        "%D9%A1",
+        "%EF%BC%91",
+        "{}%0A",
+        "-{}",
+    ]
+    allowed: list[str] = []
+    for rule, method, template in table():
+        if rule is not Rule.READER:
+            continue
+        for name in re.findall(r"\{(\w+)\}", template):
+            for spelling in odd if name.endswith("_id") and name != "task_id" else ["{}"]:
+                value = spelling.format(everyone.path("{" + name + "}"))
+                path = template.replace("{" + name + "}", value) + "?path=run.py"
+                answer = await cluster.client.request(method, path, json={"path": "run.py"}, headers=intruder)
+                if answer.status_code not in (400, 403, 404):
+                    allowed.append(f"{method} {path}: {answer.status_code}")
+    assert allowed == []
 
 
 async def test_any_signed_in_user_may_fork_an_experiment(cluster: Cluster):

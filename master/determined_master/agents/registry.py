@@ -52,6 +52,8 @@ class Link:
 @dataclass
 class Registry:
     links: dict[str, Link] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+    """Agents without a link whose disconnect could not be stored yet."""
 
     def namesake(self, agent_id: str, folder_id: str) -> Link | None:
         """Returns the link of another agent with the same id; None if it is the same one, as far as is known."""
@@ -63,6 +65,7 @@ class Registry:
         """Registers a link and returns the link that it replaces, or None."""
         former = self.links.get(link.agent_id)
         self.links[link.agent_id] = link
+        self.left.discard(link.agent_id)
         return former
 
     def remove(self, link: Link) -> bool:

@@ -58,7 +58,11 @@ class AgentEndpoint:
     async def serve(self, socket: WebSocket) -> None:
         """One agent's connection, from its handshake to its end."""
         await socket.accept()
-        hello = await self._hello(socket)
+        try:
+            hello = await self._hello(socket)
+        except StorageUnavailable as error:
+            await _refuse(socket, error.message, final=False)
+            return
         if hello is None:
             return
         seen_at = (socket.scope.get("server") or ("",))[0]
@@ -95,8 +99,11 @@ class AgentEndpoint:
             await self._talk(socket, link)
         finally:
             if self.registry.remove(link) and not self.notifications.closing:
-                with contextlib.suppress(StorageUnavailable):  # the next disconnect starts its reconnect window
+                try:
                     await self.agents.disconnected(hello.agent_id)
+                except StorageUnavailable:
+                    if hello.agent_id not in self.registry.links:
+                        self.registry.left.add(hello.agent_id)  # their loop stores it
 
     async def _hello(self, socket: WebSocket) -> Hello | None:
         if not self.authenticator.is_agent(bearer(socket.headers.get("authorization"))):
@@ -196,15 +203,19 @@ class AgentEndpoint:
         subscribe = self.notifications.subscribe
         async with subscribe(urgent, ended) as changes, subscribe(urgent) as urgent_changes:
             while not self.notifications.closing:
-                containers = await desired_containers(
-                    self.database,
-                    self.secrets,
-                    self.identity.cluster_id,
-                    link.agent_id,
-                    items,
-                    known,
-                    self.authenticator.task_keeper,
-                )
+                try:
+                    containers = await desired_containers(
+                        self.database,
+                        self.secrets,
+                        self.identity.cluster_id,
+                        link.agent_id,
+                        items,
+                        known,
+                        self.authenticator.task_keeper,
+                    )
+                except StorageUnavailable as error:
+                    await asyncio.sleep(error.RETRY_SECONDS)
+                    continue
                 stored_output = link.stored.take_output()
                 if containers != link.last_wish or link.sequence == 0 or stored_output:
                     link.sequence += 1

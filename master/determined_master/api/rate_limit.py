@@ -23,7 +23,7 @@ Key = tuple[str, str]
 class RateLimit:
     """Counts failures of an address at one name: other people behind the same address are not held up.
 
-    An attempt counts from its begin, so that attempts at the same time cannot exceed the limit, and no longer once it
+    An attempt counts from its start, so that attempts at the same time cannot exceed the limit, and no longer once it
     has succeeded. Drops the oldest key beyond the limit, which bounds memory.
     """
 

@@ -1,16 +1,17 @@
 """Maps tokens to principals: users by a stored hash, tasks by a signature, agents by the join token."""
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from determined.errors import Forbidden, Unauthenticated
+from determined.errors import ApiError, Forbidden, Unauthenticated
 from determined_master.auth import repository
 from determined_master.auth.principal import Principal
 from determined_master.auth.secrets import TASK_TOKEN_PREFIX, Secrets, token_hash
 from determined_master.clock import Clock
 from determined_master.db.session import Database
+from determined_master.errors import StorageUnavailable
 
 SESSION_HEADER = "x-detent-session"
 """Which sign-in a page means, by its id: another page of the same host, on another port, can replace the page's cookie
@@ -95,6 +96,8 @@ class Authenticator:
                     continue
             if meant is None or meant == str(principal.session_id):
                 return principal
+        if not tokens:
+            raise Unauthenticated("the cookie of the sign-in is empty; sign in")
         raise Unauthenticated("this browser is signed in by another page than this one; sign in again")
 
     def known_task(self, token: str) -> Principal | None:
@@ -152,6 +155,16 @@ class Authenticator:
             self._sessions.pop(digest, None)
             raise Unauthenticated("the login has expired; run det user login")
         return known.principal
+
+
+async def lasts(look: Awaitable[bool]) -> bool:
+    """Returns whether a sign-in lasts, as ``look`` says or by its error. One that cannot be looked at lasts."""
+    try:
+        return await look
+    except StorageUnavailable:
+        return True
+    except ApiError:
+        return False
 
 
 def sign_ins(cookie_header: str, name: str) -> set[str]:

@@ -85,11 +85,11 @@ def back_up(data: Path, database: Path, target: Path, *, with_checkpoints: bool 
 
 
 def restore(archive: Path, data: Path) -> Summary:
-    """Makes a data folder of an archive. The folder appears when every file has been checked.
+    """Makes a data folder of an archive. Its files appear when every one has been checked.
 
     Args:
         archive: file that :func:`back_up` has written.
-        data: the new data folder; it must not exist, or be empty.
+        data: the new data folder; it must not exist, or be empty. It may be a mount point.
 
     Raises:
         BackupFailed: the archive is damaged, cut off or of a newer version, or the folder is not empty.

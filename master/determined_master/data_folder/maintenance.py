@@ -98,7 +98,7 @@ def _move_rows(settings: Settings) -> None:
             _lock(settings.url, locks)
             copying.copy_database(sqlite_url(file), settings.url)
     except BaseException:
-        shutil.rmtree(settings.data)
+        shutil.rmtree(settings.data, ignore_errors=True)  # of a mount point, its files
         raise
     for each in settings.data.glob(f"{file.name}*"):
         each.unlink()

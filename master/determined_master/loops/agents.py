@@ -1,5 +1,5 @@
-"""Expires agents after their reconnect window, and ends the containers of agents that were disabled, or ended by their
-provider, and held more than one transaction ends."""
+"""Starts reconnect windows that could not be stored before, expires agents after theirs, and ends the containers of
+agents that were disabled, or ended by their provider, and held more than one transaction ends."""
 
 import logging
 from datetime import timedelta
@@ -7,6 +7,7 @@ from functools import partial
 
 from determined.link.isolation import Isolation
 from determined_master.agents import repository
+from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
 from determined_master.clock import Clock
 from determined_master.db.session import Database
@@ -15,17 +16,23 @@ logger = logging.getLogger(__name__)
 
 
 class AgentLoop:
-    def __init__(self, database: Database, clock: Clock, agents: Agents, reconnect_wait: float) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, agents: Agents, registry: Registry, reconnect_wait: float
+    ) -> None:
         """``reconnect_wait``: seconds that a disconnected agent has to come back."""
         self._database = database
         self._clock = clock
         self._agents = agents
+        self._registry = registry
         self._reconnect_wait = timedelta(seconds=reconnect_wait)
         self._items = Isolation("agents", logger)
 
     async def tick(self) -> float | None:
         """Returns the seconds until the next agent may expire."""
         now = self._clock.now()
+        for agent_id in sorted(self._registry.left):
+            await self._agents.disconnected(agent_id)
+            self._registry.left.discard(agent_id)
         async with self._database.read() as session:
             left_over = await repository.with_containers_to_end(session)
             present = await repository.present(session)

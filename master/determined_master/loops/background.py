@@ -125,4 +125,6 @@ def providers_of(services: Services) -> ProviderLoop:
 
 
 def _agents(services: Services) -> AgentLoop:
-    return AgentLoop(services.database, services.clock, services.agents, services.settings.agent_reconnect_wait)
+    return AgentLoop(
+        services.database, services.clock, services.agents, services.registry, services.settings.agent_reconnect_wait
+    )

@@ -1,6 +1,7 @@
 """The origins at which this master serves ports of tasks: each has its own, and visitors enter by tickets."""
 
 import asyncio
+import errno
 import json
 import logging
 import secrets
@@ -29,6 +30,8 @@ OWNERS_SHARE = 4
 ENDED_SECONDS = 300.0
 """Time for which an origin says that its task has ended."""
 MAX_FILE_BYTES = 4 << 20
+_TAKEN = (errno.EADDRINUSE, errno.EACCES)
+"""Errors of a port that another program, or another user, has."""
 
 
 class Listener(Protocol):
@@ -38,7 +41,7 @@ class Listener(Protocol):
 
 
 Listen = Callable[[int], Awaitable[Listener]]
-"""Listens on a port of the master's host. Raises OSError if it is taken."""
+"""Listens on a port of the master's host. Raises OSError, of the kind ``EADDRINUSE`` if it is taken."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +190,9 @@ class Origins:
                 if port not in self._by_port:
                     try:
                         return port, await self.listen(port)
-                    except OSError:
-                        continue  # another program has it
+                    except OSError as problem:
+                        if problem.errno not in _TAKEN:
+                            raise Conflict(f"the master cannot listen on port {port}: {problem}") from problem
         return await self._listen_in_place_of(self.listen, own or self._unused())
 
     def _unused(self) -> list[Origin]:
@@ -211,7 +215,8 @@ class Origins:
         try:
             return await listen(port)
         except OSError as problem:
-            raise Conflict(f"port {port} of the master is taken") from problem
+            why = "is taken" if problem.errno in _TAKEN else f"cannot be listened on: {problem}"
+            raise Conflict(f"port {port} of the master {why}") from problem
 
     async def _remove(self, which: Origin) -> None:
         self._by_service.pop(which.service, None)

@@ -22,7 +22,7 @@ class TaskPages:
 
     Example::
 
-        url = await pages.open(user, sign_in, "3.f2b", 8888, "/lab", place, "http://127.0.0.1:8080")
+        url = await pages.open(sign_in, "3.f2b", 8888, "/lab", place, "http://127.0.0.1:8080")
         # http://localhost:8100/.detent/enter?ticket=..., valid once and for half a minute
     """
 

@@ -14,9 +14,12 @@ from determined.errors import ApiError
 from determined_master.auth.authentication import Authenticator
 from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
+from determined_master.errors import StorageUnavailable
 from determined_master.proxy.task_port import TaskPort
 
 TICKET_SECONDS = 30.0
+MAX_PATH_CHARACTERS = 2000
+"""Of the address at which a visitor goes on."""
 MAX_TICKETS = 64
 MAX_VISITS = 256
 """Of one user; the oldest are forgotten beyond these numbers."""
@@ -32,9 +35,12 @@ class SignIn:
     user: Principal
 
     async def may_enter(self, owner_id: int) -> bool:
-        """Returns True while the sign-in lasts, and its user may enter the tasks of an owner."""
+        """Returns True while the sign-in lasts, and its user may enter the tasks of an owner. Raises StorageUnavailable
+        if that cannot be looked at."""
         try:
             principal = await self.authenticator.principal(self.headers, self.cookies)
+        except StorageUnavailable:
+            raise
         except ApiError:
             return False
         is_same = principal.user_id == self.user.user_id and not principal.is_task

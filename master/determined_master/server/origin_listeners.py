@@ -29,7 +29,7 @@ class OriginListeners:
     host: str
 
     async def listen(self, port: int) -> Listener:
-        """Raises OSError if the port is taken."""
+        """Raises OSError if the port cannot be listened on; then nothing of it is open."""
         own = self.server.config
         config = uvicorn.Config(
             self.app,

@@ -22,6 +22,7 @@ from determined_master.settings.tls_files import check_tls_files
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 MAX_PORT = 65535
+MAX_WAIT_SECONDS = 365 * 86400.0
 PORT_BLOCKS = 500
 """How many blocks of ports there are for workers of trials."""
 
@@ -29,7 +30,7 @@ PORT_BLOCKS = 500
 class Settings(BaseModel):
     """Settings of a master. Times in seconds, sizes in bytes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     host: str = "127.0.0.1"
     """Address to listen on."""
@@ -107,7 +108,8 @@ class Settings(BaseModel):
     """Path prefix under which a proxy serves this master, unless the proxy sends X-Forwarded-Prefix."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks (``10.0.0.5``, ``10.1.0.0/16``) of the proxies in front of this master. From them alone
-    X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none."""
+    X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none. In the
+    environment variable they are separated by commas."""
     proxy_port_range: str = Field(default="8100-8199", pattern=r"^[0-9]{1,5}-[0-9]{1,5}$")
     """Ports of this machine, first and last, at which users open pages of tasks: each open page has a port, and so an
     origin, of its own. The master listens on them at ``host`` while pages are open."""

@@ -53,8 +53,7 @@ class DocsSite(BaseRoute):
     async def _answer(self, scope: Scope) -> Response:
         path: str = scope["path"]
         if path == PATH:
-            # Relative, so that it stays below the prefix of a proxy.
-            return RedirectResponse(f"{PATH.rpartition('/')[2]}/", 307)
+            return _below(path)
         try:
             response = await self._files.get_response(path.removeprefix(f"{PATH}/") or INDEX, scope)
         except HTTPException as error:
@@ -69,6 +68,11 @@ class DocsSite(BaseRoute):
 
     def _missing(self, path: str) -> str:
         return f"The documentation has no page {path[:200]}\n" if (self._folder / INDEX).is_file() else NOT_BUILT
+
+
+def _below(path: str) -> Response:
+    """Leads from a folder to its first page, relatively, so that a browser stays below the prefix of a proxy."""
+    return RedirectResponse(f"./{quote(path.rpartition('/')[2])}/", 307)
 
 
 def _scripts_of(response: Response) -> str:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.support.clock import FixedClock
@@ -30,7 +31,7 @@ class Ports:
 
     async def listen(self, port: int) -> "Listening":
         if port in self.taken | self.open:
-            raise OSError("taken")
+            raise OSError(errno.EADDRINUSE, "taken")
         self.open.add(port)
         return Listening(self, port)
 

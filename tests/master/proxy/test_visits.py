@@ -3,14 +3,17 @@
 import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.support.clock import FixedClock
 
+from determined.errors import Unauthenticated
 from determined_master.auth.principal import Principal
+from determined_master.errors import StorageUnavailable
 from determined_master.proxy import visits as module
 from determined_master.proxy.task_port import TaskPort
-from determined_master.proxy.visits import Visits
+from determined_master.proxy.visits import SignIn, Visits
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 SERVICE, OTHER = TaskPort("1.a", 8888), TaskPort("1.b", 8888)
@@ -118,3 +121,20 @@ async def test_the_oldest_visits_and_tickets_of_a_user_make_room(visits: Visits,
     assert await visits.find([others], SERVICE) is not None
     assert await visits.find([value], SERVICE) is None
     assert await visits.find([newer], SERVICE) is not None
+
+
+async def test_a_visit_outlives_a_database_that_is_away(visits: Visits):
+    authenticator = AsyncMock()
+    authenticator.principal.return_value = Principal(OWNER, "ada", admin=False)
+    sign_in = SignIn(authenticator, {}, {}, authenticator.principal.return_value)
+    redeemed = await visits.redeem(visits.make_ticket(SERVICE, OWNER, sign_in, "/"), SERVICE)
+    assert redeemed is not None
+    authenticator.principal.side_effect = StorageUnavailable(StorageUnavailable.AWAY)
+    with pytest.raises(StorageUnavailable):
+        await visits.check()
+    with pytest.raises(StorageUnavailable):
+        await visits.find([redeemed[0]], SERVICE)
+    authenticator.principal.side_effect = None
+    assert await visits.find([redeemed[0]], SERVICE) is not None
+    authenticator.principal.side_effect = Unauthenticated("signed out")
+    assert await visits.find([redeemed[0]], SERVICE) is None

@@ -8,12 +8,11 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from determined import __version__
-from determined.errors import ApiError
 from determined_master import notifications
 from determined_master.api.change_feed import ChangeFeed, encoded
 from determined_master.api.dependencies import Anyone, AuthenticatorDep, ClockDep, NotificationsDep
 from determined_master.api.schemas.page import Bye, Changes, Hello
-from determined_master.auth.authentication import Authenticator
+from determined_master.auth.authentication import Authenticator, lasts
 from determined_master.clock import Clock
 from determined_master.notifications import Notifications
 
@@ -60,7 +59,7 @@ async def _events(
             # Checked when a sign-in has ended, and periodically, since one may also have expired.
             if logins != feed.logins or time.monotonic() - looked_at >= QUIET_SECONDS:
                 logins, looked_at = feed.logins, time.monotonic()
-                if not await _is_signed_in(request, authenticator):
+                if not await lasts(_is_signed_in(request, authenticator)):
                     yield _bye(feed, Bye(reason="signed-out"))
                     return
             batches = feed.ring.since(at)
@@ -87,8 +86,5 @@ def _bye(feed: ChangeFeed, bye: Bye) -> bytes:
 
 
 async def _is_signed_in(request: Request, authenticator: Authenticator) -> bool:
-    try:
-        await authenticator.principal(request.headers, request.cookies)
-    except ApiError:
-        return False
+    await authenticator.principal(request.headers, request.cookies)
     return True

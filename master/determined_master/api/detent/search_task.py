@@ -1,12 +1,13 @@
 """Routes of the task that runs a search method: events out, actions and snapshot in."""
 
+import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
 from determined_master import notifications
-from determined_master.api.dependencies import ClockDep, NotificationsDep, SearchTask, TaskSearchDep
+from determined_master.api.dependencies import NotificationsDep, SearchTask, TaskSearchDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import BoundedInt, Empty, Json, RowId, Wire
 from determined_master.experiments.task_search import TaskStep
@@ -99,17 +100,16 @@ async def events(
     experiment_id: RowId,
     principal: SearchTask,
     search: TaskSearchDep,
-    clock: ClockDep,
     publisher: NotificationsDep,
     cursor: BoundedInt,
     timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
 ) -> SearchNews:
     """Long poll: returns when there are events after ``cursor``, or the search is over."""
-    deadline = clock.now().timestamp() + max(0, min(timeout_seconds, MAX_POLL_SECONDS))
+    deadline = time.monotonic() + max(0, min(timeout_seconds, MAX_POLL_SECONDS))
     async with publisher.subscribe(notifications.SEARCH) as listener:
         while True:
             news = await search.news(experiment_id, principal, cursor)
-            left = deadline - clock.now().timestamp()
+            left = deadline - time.monotonic()
             if news.to != cursor or news.is_over or left <= 0 or publisher.closing:
                 return SearchNews(to=news.to, events=news.events, is_over=news.is_over)
             await listener.wait(left)

@@ -14,9 +14,9 @@ from determined_master.api.proxy.visitors import cluster_address, place_of, sign
 from determined_master.api.proxy_prefix import prefix_of
 from determined_master.api.schemas.base import Wire
 from determined_master.proxy.service_name import MAX_PORT
+from determined_master.proxy.visits import MAX_PATH_CHARACTERS
 
 router = APIRouter(prefix="/detent/tasks/{task_id}", tags=["detent"], route_class=JsonRoute)
-MAX_PATH_CHARACTERS = 2000
 SEE_OTHER = 303
 _OWN = ("same-origin", "none")
 

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import Field, model_validator
 
-from determined.errors import ApiError
 from determined.link.messages import Execution, SshAccess
 from determined_master.api.dependencies import (
     AuthenticatorDep,
@@ -17,6 +16,7 @@ from determined_master.api.dependencies import (
 )
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Wire
+from determined_master.auth.authentication import lasts
 from determined_master.ssh import shell_keys
 from determined_master.streams import target
 
@@ -105,16 +105,13 @@ async def open_stream(
         )
     headers, cookies = dict(request.headers), dict(request.cookies)
 
-    async def is_signed_in() -> bool:
-        try:
-            return (await authenticator.principal(headers, cookies)).user_id == user.user_id
-        except ApiError:
-            return False
+    async def is_same() -> bool:
+        return (await authenticator.principal(headers, cookies)).user_id == user.user_id
 
     stream, session_id = await streams.open(
         container,
         user.username,
-        is_signed_in=is_signed_in,
+        is_signed_in=lambda: lasts(is_same()),
         execution=execution,
         port=body.port,
         ssh=access,

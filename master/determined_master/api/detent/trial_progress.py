@@ -1,8 +1,6 @@
-"""Progress, attempts and marks of a trial, and the validation curves of an experiment."""
+"""Progress, attempts and marks of a trial."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from determined.states import TrialState
 from determined_master.allocations import repository as allocation_rows
@@ -11,9 +9,8 @@ from determined_master.api.queries.attempts import Attempts, attempts_of
 from determined_master.api.queries.environment_builds import builds_of
 from determined_master.api.queries.experiment_status import note_of
 from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
-from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
+from determined_master.api.schemas.base import Number, RowId, Time, Wire
 from determined_master.experiments import repository as experiment_rows
-from determined_master.metrics import repository as metric_rows
 from determined_master.metrics.health import health_of
 from determined_master.states.display_state import display_state
 from determined_master.trials import repository as trial_rows
@@ -40,20 +37,6 @@ class Progress(Wire):
     """What is wrong with it although it has not failed."""
 
 
-class Point(Wire):
-    steps: int
-    metrics: Json
-
-
-class Curve(Wire):
-    id: int
-    points: list[Point]
-
-
-class Curves(Wire):
-    trials: list[Curve]
-
-
 @router.get("/trials/{trial_id}/progress")
 async def progress(trial_id: RowId, _principal: Anyone, session: Read, clock: ClockDep) -> Progress:
     row = await trial_rows.get(session, trial_id)
@@ -76,22 +59,6 @@ async def progress(trial_id: RowId, _principal: Anyone, session: Read, clock: Cl
         latest_checkpoint=row.latest_checkpoint,
         note=note_of(row, live, health_of(experiment.config).silent_after, clock.now()),
     )
-
-
-@router.get("/experiments/{experiment_id}/curve")
-async def curve(
-    experiment_id: RowId,
-    _principal: Anyone,
-    session: Read,
-    group: Annotated[str, Query()] = "validation",
-) -> Curves:
-    await experiment_rows.get(session, experiment_id)
-    curves = []
-    for trial in await trial_rows.of_experiment(session, experiment_id):
-        rows = await metric_rows.shown(session, [trial.id], [group])
-        points = [Point(steps=row.steps, metrics=row.metrics) for row in rows if row.steps is not None]
-        curves.append(Curve(id=trial.id, points=points))
-    return Curves(trials=curves)
 
 
 @router.get("/trials/{trial_id}/attempts")

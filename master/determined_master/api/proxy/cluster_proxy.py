@@ -2,7 +2,7 @@
 origin. Nothing of a task is served to a cookie here: its page would act with the rights of the cluster's."""
 
 import logging
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -18,6 +18,7 @@ from determined_master.api.proxy.origin_app import target_of
 from determined_master.api.proxy.plain_pages import HEADERS, plain_page
 from determined_master.api.proxy.tunnel_endpoint import TunnelEndpoint
 from determined_master.api.proxy.websocket_forwarding import serve_websocket
+from determined_master.api.proxy_prefix import MAX_LENGTH
 from determined_master.auth.authentication import COOKIE, Authenticator, bearer
 from determined_master.proxy import cross_origin, headers, service_name
 from determined_master.proxy.service_name import ServiceName
@@ -113,9 +114,16 @@ def _service_in(path: str) -> ServiceName:
 
 
 def _own_target(scope: Scope) -> bytes:
-    """Returns path and query from ``/proxy/`` on: a task that is configured with this address as its base gets it."""
+    """Returns path and query without the prefix of a proxy, which may hold ``/proxy/`` too: a task that is configured
+    with this address as its base gets it."""
     target = target_of(scope)
-    return target[max(0, target.find(PREFIX.encode())) :]
+    path, first = target.partition(b"?")[0], max(0, target.find(PREFIX.encode()))
+    at = first
+    while 0 <= at <= MAX_LENGTH:
+        if unquote(path[at:].decode("latin-1")) == scope["path"]:
+            return target[at:]
+        at = path.find(PREFIX.encode(), at + 1)
+    return target[first:]
 
 
 def _entrance(scope: Scope, name: ServiceName) -> str:

@@ -13,11 +13,12 @@ from determined_master.api.proxy.failures import failure_page
 from determined_master.api.proxy.http_forwarding import AnswerCut, Forwarding
 from determined_master.api.proxy.plain_pages import HEADERS, plain_page
 from determined_master.api.proxy.websocket_forwarding import serve_websocket
+from determined_master.errors import StorageUnavailable
 from determined_master.proxy import cookies, cross_origin, headers
 from determined_master.proxy.addresses import label_in
 from determined_master.proxy.origins import Origin
 from determined_master.proxy.task_pages import ENTER, TaskPages
-from determined_master.proxy.visits import Visit
+from determined_master.proxy.visits import MAX_PATH_CHARACTERS, Visit
 
 logger = logging.getLogger(__name__)
 SEE_OTHER = 303
@@ -40,7 +41,10 @@ class OriginApp:
         if scope["type"] == "websocket":
             await self._websocket(WebSocket(scope, receive, send), origin)
             return
-        response = await self._http(scope, receive, send, origin)
+        try:
+            response = await self._http(scope, receive, send, origin)
+        except StorageUnavailable as problem:
+            response = _try_again(headers.text(scope["headers"], b"accept"), problem)
         if response is not None:
             await response(scope, receive, send)
 
@@ -98,7 +102,11 @@ class OriginApp:
             or headers.are_too_large(socket.scope["headers"])
             or cross_origin.refusal("GET", asked, is_websocket=True) is not None
         )
-        visit = None if origin is None or is_refused else await self._visit_of(socket.scope, origin)
+        try:
+            visit = None if origin is None or is_refused else await self._visit_of(socket.scope, origin)
+        except StorageUnavailable as problem:
+            await socket.send_denial_response(_try_again("", problem))
+            return
         if origin is None or visit is None:
             await socket.close()  # answered with 403
             return
@@ -165,8 +173,14 @@ def choose_by_host(origins: ASGIApp, cluster: ASGIApp, domain: str) -> ASGIApp:
 def _entrance(origin: Origin, path: str) -> str:
     """Returns the address of the cluster at which a signed-in user gets a ticket for an origin."""
     opened = origin.opened
+    path = path if len(path) <= MAX_PATH_CHARACTERS else "/"
     task = quote(opened.task_id, safe="")
     return f"{opened.cluster}/detent/tasks/{task}/enter?port={opened.port}&path={quote(path, safe='')}"
+
+
+def _try_again(accept: str, problem: StorageUnavailable) -> Response:
+    """Returns the answer to a visitor whose sign-in cannot be looked at."""
+    return plain_page(accept, problem.status, "The page cannot be opened now", problem.message)
 
 
 def _last_values(asked: Headers) -> dict[str, str]:

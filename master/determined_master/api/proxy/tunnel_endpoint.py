@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from starlette.responses import JSONResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from determined.errors import ApiError, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import SshAccess
 from determined.states import TaskKind
-from determined_master.auth.authentication import Authenticator, bearer
+from determined_master.auth.authentication import Authenticator, bearer, lasts
 from determined_master.auth.principal import Principal
 from determined_master.auth.secrets import Secrets
 from determined_master.clock import Clock
@@ -76,6 +76,9 @@ class TunnelEndpoint:
             else:
                 await self._serve_port(socket, service.task_id, service.port)
         except ApiError as error:
+            if socket.application_state is not WebSocketState.CONNECTING:
+                await close(socket, GOING_AWAY, _short(error.message))
+                return
             await socket.send_denial_response(JSONResponse({"message": error.message}, status_code=error.status))
 
     async def _serve_shell(self, socket: WebSocket, task_id: str) -> None:
@@ -126,10 +129,7 @@ class TunnelEndpoint:
             container = await target.container(session, task_id, rank=0)
 
         async def is_signed_in() -> bool:
-            try:
-                return (await self._user(socket)).user_id == user.user_id
-            except ApiError:
-                return False
+            return (await self._user(socket)).user_id == user.user_id
 
         connection = await TaskConnection.open(
             self.broker, container, user.username, is_signed_in=is_signed_in, port=port
@@ -196,7 +196,7 @@ class TunnelEndpoint:
         async with self.notifications.subscribe(SESSIONS) as listener:
             while not self.notifications.closing:
                 await listener.wait(SIGN_IN_SECONDS)
-                if not await is_signed_in():
+                if not await lasts(is_signed_in()):
                     return SIGNED_OUT, "you are no longer signed in"
         return GOING_AWAY, "the master ends"
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
 from websockets.protocol import State
@@ -57,7 +57,12 @@ class WebSocketForwarding:
     async def pass_on(self, socket: WebSocket, target: str) -> None:
         """Passes messages until one side ends; ``target`` is path and query. Raises ConnectionFailed, and Refused,
         before the visitor's side is accepted."""
-        protocol = await self._handshake(socket, target)
+        await socket.receive()  # the visitor's request
+        protocol = await self._handshake_of_visitor(socket, target)
+        if protocol is None:
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await socket.close()
+            return
         await socket.accept(protocol.subprotocol)
         directions = [
             asyncio.create_task(self._to_task(protocol, socket)),
@@ -70,6 +75,18 @@ class WebSocketForwarding:
                 task.cancel()
             await asyncio.gather(*directions, return_exceptions=True)
         await close(socket, *_end_of(protocol))
+
+    async def _handshake_of_visitor(self, socket: WebSocket, target: str) -> ClientProtocol | None:
+        """Returns None if the visitor leaves before the task has answered."""
+        shaking = asyncio.create_task(self._handshake(socket, target))
+        leaving = asyncio.create_task(socket.receive())
+        try:
+            await asyncio.wait({shaking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return shaking.result() if shaking.done() else None
+        finally:
+            for task in (shaking, leaving):
+                task.cancel()
+            await asyncio.gather(shaking, leaving, return_exceptions=True)
 
     async def _handshake(self, socket: WebSocket, target: str) -> ClientProtocol:
         path, _, query = target.partition("?")

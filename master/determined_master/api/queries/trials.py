@@ -10,14 +10,20 @@ from determined_master.api.schemas.enums import wire_state
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.db.statements.batches import batched
 from determined_master.logs import policy_match_repository
 from determined_master.metrics import repository as metric_rows
 from determined_master.states.display_state import display_state
 
 OF_WORKLOADS = ("training", "validation")
+MAX_TRIALS_A_STATEMENT = 10_000
 
 
 async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.Trial]:
+    return [shown for some in batched(rows, MAX_TRIALS_A_STATEMENT) for shown in await _show(session, some)]
+
+
+async def _show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.Trial]:
     tasks = [row.task_id for row in rows]
     shown = await displayed(session, rows)
     ids = {i for row in rows for i in (row.best_validation_id, row.latest_validation_id) if i is not None}
@@ -44,7 +50,11 @@ async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.T
 
 async def states(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, str]:
     """Returns the state of each trial in the older API, by its id."""
-    return {trial_id: wire_state(shown) for trial_id, shown in (await displayed(session, rows)).items()}
+    return {
+        trial_id: wire_state(shown)
+        for some in batched(rows, MAX_TRIALS_A_STATEMENT)
+        for trial_id, shown in (await displayed(session, some)).items()
+    }
 
 
 async def displayed(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, str]:

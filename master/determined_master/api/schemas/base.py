@@ -1,10 +1,12 @@
 """Base class of wire models: writes every field in camelCase, reads both spellings, ignores unknown keys."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticKnownError
 from starlette.responses import Response
 
 from determined_master.db.models.base import EARLIEST, LATEST, MAX_INT64
@@ -39,7 +41,16 @@ def _clamped(value: datetime) -> datetime:
         return EARLIEST if value.year < EARLIEST.year else LATEST
 
 
-RowId = Annotated[int, Field(gt=0, le=MAX_INT64)]
+def _plainly_spelled(value: object) -> object:
+    """Raises for a spelling that pydantic reads as an integer too, such as ``+7``, ``007``, ``7.0`` and ``0_7``: an id
+    that is checked in one place and read in another has one spelling."""
+    if isinstance(value, str) and not _PLAIN.fullmatch(value):
+        raise PydanticKnownError("int_parsing")
+    return value
+
+
+_PLAIN = re.compile("0|-?[1-9][0-9]*")
+RowId = Annotated[int, BeforeValidator(_plainly_spelled), Field(gt=0, le=MAX_INT64)]
 """The id of a row."""
 ProjectId = Annotated[int, Field(ge=-1, le=MAX_INT64)]
 """The id of a project; 0 and -1 mean any."""

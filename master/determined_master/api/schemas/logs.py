@@ -29,12 +29,13 @@ class LogPage(Wire):
     lines: list[Line]
     """Lines in ascending order of id."""
     at_start: bool
-    """No matching line precedes the first of these."""
+    """No matching line precedes the first of these; with ``after``: no line at all."""
     at_end: bool
     first_id: int | None
     last_id: int | None
     scanned_to: int | None
-    """Where a search stopped for now: the next value of ``before``, or of ``after``."""
+    """Where a search stopped for now: the next value of ``before``, or of ``after``, which it is for a page ``around``
+    a line too. None if the page is full or the search is over."""
 
 
 class FirstError(Wire):

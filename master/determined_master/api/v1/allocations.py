@@ -1,5 +1,6 @@
 """Routes that a task calls for its allocation: rendezvous, preemption, readiness."""
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -8,7 +9,6 @@ from determined.errors import Unauthenticated
 from determined_master import notifications
 from determined_master.api.dependencies import (
     AllocationsDep,
-    ClockDep,
     DatabaseDep,
     NotificationsDep,
     Read,
@@ -52,7 +52,6 @@ async def preemption(
     allocation_id: str,
     principal: TaskOrOwner,
     access: TrialAccessDep,
-    clock: ClockDep,
     database: DatabaseDep,
     publisher: NotificationsDep,
     timeout_seconds: Annotated[int, Query(alias="timeoutSeconds")] = 0,
@@ -60,7 +59,7 @@ async def preemption(
     """Long poll: returns when preemption is requested or the master stops. Once true it stays true."""
     seconds = max(0, min(timeout_seconds, MAX_POLL_SECONDS))
     async with publisher.subscribe(notifications.allocation(allocation_id)) as listener:
-        deadline = clock.now().timestamp() + seconds
+        deadline = time.monotonic() + seconds
         while True:
             async with database.read() as session:
                 row = await access.checked_allocation(session, principal, allocation_id)
@@ -68,7 +67,7 @@ async def preemption(
                 return PreemptionAnswer(preempt=True)
             if row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
-            left = deadline - clock.now().timestamp()
+            left = deadline - time.monotonic()
             if left <= 0 or publisher.closing:
                 return PreemptionAnswer(preempt=False)
             await listener.wait(left)

@@ -162,8 +162,8 @@ def _nested(listed: list[ArchiveEntry]) -> FileTree:
 
 def _node(entry: ArchiveEntry, name: str) -> FileNode:
     return FileNode(
-        path=entry.path,
-        name=name,
+        path=_shown(entry.path),
+        name=_shown(name),
         is_dir=entry.is_folder,
         content_length=entry.size,
         content_type=_type(entry, name),
