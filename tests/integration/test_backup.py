@@ -219,22 +219,6 @@ async def test_migrate_goes_one_step_down_and_up_again(
     assert "the master runs" in capsys.readouterr().err
 
 
-async def test_an_archive_is_restored_into_an_empty_mount_point(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mounted = tmp_path / "mounted"
-    mounted.mkdir()
-
-    def busy(path: Path) -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
-
-    backup.restore(archive, tmp_path / "new")
-    monkeypatch.setattr(Path, "rmdir", busy)
-    backup.restore(archive, mounted)
-    assert rows(mounted / "master.sqlite") == rows(tmp_path / "new" / "master.sqlite")
-    assert not (mounted / ".restoring").exists()
-
-
 async def test_an_archive_may_be_named_like_the_database(archive: Path, tmp_path: Path) -> None:
     data, target = tmp_path / "live" / "data", tmp_path / "other" / "master.sqlite"
     target.parent.mkdir()

@@ -43,12 +43,6 @@ async def test_docs_without_a_slash_redirects_to_a_relative_path(served: Cluster
         assert (answer.status_code, answer.headers["location"]) == (307, location)
 
 
-async def test_a_folder_without_a_slash_redirects_to_a_relative_path(served: Cluster):
-    answer = await served.client.get("/docs/how-to", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (307, "how-to/")
-    assert "How" in (await served.client.get("/docs/how-to", follow_redirects=True)).text
-
-
 async def test_only_the_scripts_of_the_page_itself_may_run(served: Cluster):
     policy = (await served.client.get("/docs/")).headers["content-security-policy"]
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 from pydantic import TypeAdapter, ValidationError
 
-from determined.errors import BadRequest, Forbidden, Unauthenticated
+from determined.errors import Forbidden, Unauthenticated
 from determined.states import TokenScope
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
@@ -177,8 +177,8 @@ async def reader(request: Request, services: _Services) -> Principal:
 
 
 async def _owner_of(session: ReadSession, names: Mapping[str, object]) -> int | None:
-    """Returns the owner of what a path names; None if it does not exist, which the route says. Raises BadRequest for
-    what is no id; ids are read as the routes read them."""
+    """Returns the owner of what a path names; None if it does not exist or is no id, which the route says. Ids are
+    read as the routes read them."""
     numbered = {
         "experiment_id": ownership_repository.owner_of_experiment,
         "trial_id": ownership_repository.owner_of_trial,

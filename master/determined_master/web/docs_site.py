@@ -58,8 +58,8 @@ class DocsSite(BaseRoute):
             response = await self._files.get_response(path.removeprefix(f"{PATH}/") or INDEX, scope)
         except HTTPException as error:
             return PlainTextResponse(await run_in_threadpool(self._missing, path), error.status_code)
-        if isinstance(response, RedirectResponse):  # to a folder, by an absolute address
-            return RedirectResponse(f"{quote(path.rpartition('/')[2])}/", 307)
+        if isinstance(response, RedirectResponse):
+            return _below(path)
         scripts = await run_in_threadpool(_scripts_of, response)
         response.headers["content-security-policy"] = _POLICY.format(scripts=scripts)
         response.headers["cache-control"] = "no-cache"

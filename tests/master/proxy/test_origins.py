@@ -1,5 +1,6 @@
 """Open origins: their ports, addresses and ends."""
 
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -172,3 +173,12 @@ async def test_an_origin_that_is_opened_again_while_others_are_closed_stays_open
     origins.close = opens_the_other
     await pages.tick()
     assert [each.service.task_id for each in origins] == ["b"]
+
+
+async def test_an_error_that_is_not_of_the_port_is_said_instead_of_trying_all(tmp_path: Path):
+    listen = AsyncMock(side_effect=FileNotFoundError(errno.ENOENT, "no certificate"))
+    origins = origins_of(tmp_path)
+    origins.listen = listen
+    with pytest.raises(Conflict, match=r"cannot listen on port 810[0-2]: .*no certificate"):
+        await opened(origins, "a")
+    assert listen.await_count == 1

@@ -172,6 +172,11 @@ def _node(entry: ArchiveEntry, name: str) -> FileNode:
     )
 
 
+def _shown(path: str) -> str:
+    """Returns a path as text; an archive may have names that are not UTF-8."""
+    return path.encode(errors="replace").decode()
+
+
 def _time(seconds: float) -> datetime | None:
     """Returns None for a time that no calendar has: an archive may have any number."""
     try:
