@@ -80,20 +80,18 @@ class Authenticator:
         """Returns the principal of the sign-in that the page means; of the only one, if it does not say. Raises
         Unauthenticated."""
         given = sign_ins(headers.get("cookie", ""), self.cookie) or sign_ins(headers.get("cookie", ""), COOKIE)
-        tokens = given or {cookies.get(self.cookie) or cookies.get(COOKIE, "")}
+        tokens = given or {cookies.get(self.cookie) or cookies.get(COOKIE, "")} - {""}
         meant = headers.get(SESSION_HEADER)
         if len(tokens) > (1 if meant is None else MAX_SIGN_INS):
             raise Unauthenticated("the browser has sent several sign-ins; sign in again")
         for token in tokens:
-            if token.startswith(TASK_TOKEN_PREFIX + "."):
-                principal = await self.task(token)
-            else:
-                try:
-                    principal = await self._user(token)
-                except (Unauthenticated, Forbidden):
-                    if len(tokens) == 1:
-                        raise
-                    continue
+            is_task = token.startswith(TASK_TOKEN_PREFIX + ".")
+            try:
+                principal = await (self.task(token) if is_task else self._user(token))
+            except (Unauthenticated, Forbidden):
+                if len(tokens) == 1:
+                    raise
+                continue
             if meant is None or meant == str(principal.session_id):
                 return principal
         if not tokens:

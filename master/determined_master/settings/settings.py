@@ -22,7 +22,6 @@ from determined_master.settings.tls_files import check_tls_files
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 MAX_PORT = 65535
-MAX_WAIT_SECONDS = 365 * 86400.0
 PORT_BLOCKS = 500
 """How many blocks of ports there are for workers of trials."""
 
@@ -67,9 +66,9 @@ class Settings(BaseModel):
     ``default_priority`` and ``fitting_policy`` (``best`` or ``worst``)."""
     default_priority: int = Field(default=42, ge=1, le=99)
     """Priority of experiments that name none; smaller is more urgent."""
-    agent_reconnect_wait: float = Field(default=25.0, ge=0, le=7 * 86400, allow_inf_nan=False)
+    agent_reconnect_wait: float = Field(default=25.0, ge=0, le=7 * 86400)
     """Time after which the trials of an unreachable agent start elsewhere."""
-    heartbeat_seconds: float = Field(default=5.0, gt=0, le=600, allow_inf_nan=False)
+    heartbeat_seconds: float = Field(default=5.0, gt=0, le=600)
     """Time between two reports of an agent."""
     context_limit: int = Field(default=DEFAULT_CONTEXT_LIMIT, ge=1)
     """Maximum size of a context; unpacked it may have four times as much."""
@@ -169,7 +168,7 @@ class Settings(BaseModel):
         return self
 
     @field_validator(
-        *("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", "launch"), mode="before"
+        "resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", "launch", mode="before"
     )
     @classmethod
     def _read_json(cls, value: object) -> object:
@@ -209,7 +208,8 @@ class Settings(BaseModel):
     @classmethod
     def _split_at_commas(cls, value: object) -> object:
         """URLs and addresses in an environment variable are separated by commas."""
-        return [part for part in value.split(",") if part] if isinstance(value, str) else value
+        parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+        return [part for part in parts if part] if isinstance(parts, list) else parts
 
     @field_validator("checkpoint_buckets")
     @classmethod

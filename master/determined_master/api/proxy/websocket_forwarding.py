@@ -77,12 +77,15 @@ class WebSocketForwarding:
         await close(socket, *_end_of(protocol))
 
     async def _handshake_of_visitor(self, socket: WebSocket, target: str) -> ClientProtocol | None:
-        """Returns None if the visitor leaves before the task has answered."""
+        """Returns None if the visitor leaves before the task has answered. Raises Refused for a task that does not."""
         shaking = asyncio.create_task(self._handshake(socket, target))
         leaving = asyncio.create_task(socket.receive())
         try:
-            await asyncio.wait({shaking, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return shaking.result() if shaking.done() else None
+            both = {shaking, leaving}
+            done, _ = await asyncio.wait(both, timeout=HANDSHAKE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                raise Refused(f"{self.service} has not answered within {HANDSHAKE_SECONDS:g} s")
+            return shaking.result() if shaking in done else None
         finally:
             for task in (shaking, leaving):
                 task.cancel()
@@ -108,10 +111,7 @@ class WebSocketForwarding:
         protocol.send_request(request)
         await self._flush(protocol)
         while True:
-            try:
-                data = await asyncio.wait_for(self.connection.read(), HANDSHAKE_SECONDS)
-            except TimeoutError:
-                raise Refused(f"{self.service} has not answered within {HANDSHAKE_SECONDS:g} s") from None
+            data = await self.connection.read()
             protocol.receive_data(data) if data else protocol.receive_eof()
             if protocol.handshake_exc is not None:
                 raise Refused(f"{self.service} does not take this websocket: {protocol.handshake_exc}")
