@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 
+from tests.support.waiting import wait_until
+
 from determined_launch import process, process_table
 
 
@@ -35,4 +37,6 @@ def test_an_ignored_signal_stays_ignored_in_the_child():
 
 def test_a_variable_that_is_not_utf_8_is_read_so_that_it_can_be_passed_on():
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={b"NAME": b"caf\xe9", **os.environb}) as child:
-        assert os.fsencode(process_table.environment(child.pid)["NAME"]) == b"caf\xe9"
+        # Linux shows it a moment after the program has begun.
+        found = wait_until(lambda: process_table.environment(child.pid).get("NAME"))
+        assert os.fsencode(found) == b"caf\xe9"

@@ -140,8 +140,7 @@ class FakeAgent:
 async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Cluster]:
     """Yields a master over a copy of a migrated database, with a client that is logged in as ``admin``."""
     data = folder / "data"
-    # As after a first checkpoint: below a missing folder the master records none as deleted.
-    (data / "checkpoints").mkdir(parents=True, exist_ok=True)
+    data.mkdir(exist_ok=True)
     is_usual = clock is None and "initial_user_password" not in settings
     # Never the page that this checkout may have built: unknown addresses must answer 404.
     values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import signal
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -41,8 +43,10 @@ def forward(
     rank: int = 0,
     announce: Callable[[str], object] = partial(print, flush=True),
 ) -> None:
-    """Forwards until Ctrl-C. Raises DeterminedError if a port of this machine is taken. ``announce`` is called with a
-    line for each port that is open."""
+    """Forwards until Ctrl-C; in a thread beside the main one until the process ends.
+
+    Raises DeterminedError if a port of this machine is taken. ``announce`` is called with a line for each open port.
+    """
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_forward(session, task_id, ports, rank, announce))
 
@@ -68,7 +72,12 @@ async def _forward(
             stack.callback(server.close)
             place = server.sockets[0].getsockname()[1]
             announce(f"Forwarding {HOST}:{place} to port {remote} of task {task_id}")
-        await asyncio.Event().wait()
+        interrupted = asyncio.Event()
+        if threading.current_thread() is threading.main_thread():
+            # Wakes the loop always: the handler of `asyncio.run` is not called before the next event if the signal
+            # comes just before the loop waits.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
+        await interrupted.wait()
 
 
 async def _serve(

@@ -116,8 +116,7 @@ def storage_folder(storage: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def _opened_parent(folder: Path, roots: Sequence[Path]) -> Iterator[int]:
-    """Opens the folder that holds the checkpoint's. Raises OutOfReach if it is below no root, or if the root is not
-    there: a share that is not mounted holds its checkpoints all the same."""
+    """Opens the folder that holds the checkpoint's. Raises OutOfReach if it is below no root."""
     real = Path(os.path.realpath(folder.parent))
     for root in roots:
         base = Path(os.path.realpath(root))
@@ -128,10 +127,7 @@ def _opened_parent(folder: Path, roots: Sequence[Path]) -> Iterator[int]:
             f"{folder} is outside the folders in which this master reads and deletes checkpoints; "
             "an admin can allow its parent folder by the master's setting checkpoint_roots"
         )
-    try:
-        opened = os.open(base, _OPEN_FOLDER)
-    except FileNotFoundError as error:
-        raise OutOfReach(f"the folder {base} is not there; is it mounted?") from error
+    opened = os.open(base, _OPEN_FOLDER)
     try:
         for part in real.relative_to(base).parts:
             below = _open_below(opened, part)

@@ -98,6 +98,11 @@ def watched(browser: Browser, cluster: LiveCluster, hostile: Hostile) -> Iterato
         yield Watch(created)
 
 
+def as_stored(payload: str) -> str:
+    """The master stores the symbol of a NUL, which PostgreSQL refuses; a field of a page has one kind of line end."""
+    return payload.replace("\0", "\u2400").replace("\r", "\n")
+
+
 @pytest.mark.parametrize("every", [pytest.param(9, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: Hostile, watched: Watch, every: int):
     page = watched.visit.page()
@@ -132,7 +137,7 @@ def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: 
         watched.look(page, place)
     for number, payload in list(zip(hostile.named_by_payload, ALL, strict=True))[::every]:
         page.goto(f"{cluster.url}/experiments/{number}/notes")
-        expect(page.get_by_role("textbox", name="Notes")).to_have_value(payload.replace("\r", "\n"))
+        expect(page.get_by_role("textbox", name="Notes")).to_have_value(as_stored(payload))
         watched.look(page, f"named {payload!r}")
     watched.found_nothing()
 

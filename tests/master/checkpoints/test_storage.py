@@ -101,13 +101,6 @@ def test_removing_a_missing_checkpoint_is_not_an_error(root: Path):
         next(storage.entries(directory(root), UUID, [root]))
 
 
-def test_a_checkpoint_below_a_root_that_is_not_there_is_out_of_reach_and_not_gone(tmp_path: Path):
-    missing = tmp_path / "share"
-    refuses(directory(missing), missing, why="is not there; is it mounted")
-    with pytest.raises(OutOfReach, match="is it mounted"):
-        storage.refuse_root_out_of_reach(directory(missing / "below"), [missing])
-
-
 def test_a_removal_that_failed_is_finished_by_the_next(root: Path):
     folder = store_checkpoint(root, UUID)
     (root / f"{UUID}.deleted").write_text("in the way")

@@ -378,6 +378,7 @@ import os, sys
 from determined_workflows.rlhf.task.streams import StreamServer
 server = StreamServer(int(sys.argv[1]), b"k" * 32, ["actor"], host="127.0.0.1")
 server.wait_for_workers(10)
+sys.stdin.read()  # until its welcome has been read
 os._exit(1)
 """
 
@@ -385,8 +386,10 @@ os._exit(1)
 def test_a_server_that_dies_is_said_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_client, "GRACE_SECONDS", 0.1)
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(port)])
+    process = subprocess.Popen([sys.executable, "-c", SERVER, str(port)], stdin=subprocess.PIPE)
     client = StreamClient("127.0.0.1", port, KEY, "actor", seconds=10)
+    assert process.stdin is not None
+    process.stdin.close()
     with pytest.raises(ConnectionError, match=f"master worker at 127.0.0.1:{port} is gone"):
         client.receive()
     client.close()
