@@ -1,6 +1,6 @@
 """A halving search on a cluster with fake agents: stopped trials, recorded decisions, and its end."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -153,12 +153,10 @@ async def test_of_the_decisions_of_a_search_the_newest_are_listed_up_to_a_limit(
         assert (await cluster.get("/detent/experiments/1/search", limit=limit))["decisions"] == every[-limit:]
 
 
-async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(cluster: Cluster):
-    agent = await cluster.join(slots=2)
-    experiment = await cluster.create(HALVING)
-    containers = await run_desired(agent, 2)
-    await report(cluster, containers[0], 2, {"accuracy": 0.9})
-    await report(cluster, containers[0], 3, {"accuracy": 0.9})
+async def status_after_kills(
+    cluster: Cluster, agent: FakeAgent, containers: Sequence[DesiredContainer], experiment: int
+) -> dict[str, Any]:
+    """Ends containers that the master kills; returns the status of their experiment, which then has failed."""
 
     async def killed() -> bool:
         return [desired.state for desired in await agent.desired()] == ["stopped", "stopped"]
@@ -171,7 +169,16 @@ async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(c
         return await cluster.state(experiment) == "STATE_ERROR"
 
     await eventually(over)
-    status = await cluster.get("/detent/experiments/1/status")
+    return await cluster.get(f"/detent/experiments/{experiment}/status")
+
+
+async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    experiment = await cluster.create(HALVING)
+    containers = await run_desired(agent, 2)
+    await report(cluster, containers[0], 2, {"accuracy": 0.9})
+    await report(cluster, containers[0], 3, {"accuracy": 0.9})
+    status = await status_after_kills(cluster, agent, containers, experiment)
     assert status["text"].startswith("failed: the validation after 2 batches has no loss, the searcher's metric")
     assert "it reported accuracy" in status["text"]
 
@@ -319,19 +326,7 @@ async def test_a_search_whose_method_raises_ends_in_error_with_the_reason(
     experiment = await cluster.create(HALVING)
     containers = await run_desired(agent, 2)
     await report(cluster, containers[0], 2, {"loss": 0.5})
-
-    async def killed() -> bool:
-        return [desired.state for desired in await agent.desired()] == ["stopped", "stopped"]
-
-    await eventually(killed)
-    for desired in containers:
-        await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
-
-    async def over() -> bool:
-        return await cluster.state(experiment) == "STATE_ERROR"
-
-    await eventually(over)
-    status = await cluster.get("/detent/experiments/1/status")
+    status = await status_after_kills(cluster, agent, containers, experiment)
     assert status["text"].startswith("failed: the search method failed: TypeError: no step")
 
 

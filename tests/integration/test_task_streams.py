@@ -1,6 +1,8 @@
 """Streams into tasks at the master: who may open them, into what, and which keys are valid."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -8,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 from tests.support.cluster import CONFIG, Cluster, login, open_cluster
-from tests.support.stream_ends import end_of, running
+from tests.support.stream_ends import End, end_of, running
 from tests.support.waiting import eventually
 
 from determined.streams.records import SUBPROTOCOL
@@ -48,32 +50,31 @@ async def test_the_agent_of_a_task_is_asked_for_the_program_and_both_ends_are_jo
         assert (again["sessionId"], message.is_resumed) == (answer["sessionId"], True)
 
 
-@pytest.mark.parametrize(("code", "passed_on"), [(1000, 1000), (1001, 1012), (1006, 1012), (4400, 4400)])
-async def test_the_other_end_learns_whether_a_stream_was_ended_or_cut(cluster: Cluster, code: int, passed_on: int):
-    token = cluster.master.secrets.join_token
+@asynccontextmanager
+async def joined(cluster: Cluster) -> AsyncIterator[tuple[End, End]]:
+    """Yields the agent's and the client's end of a stream into a new task."""
     async with running(cluster) as task:
         answer, message = await task.open()
         async with (
-            end_of(cluster, message.stream_id, message.key, token=token) as agents,
+            end_of(cluster, message.stream_id, message.key, token=cluster.master.secrets.join_token) as agents,
             end_of(cluster, answer["streamId"], answer["key"]) as clients,
         ):
             await agents.next(), await clients.next()
-            clients.close(code)
-            assert (await agents.received())[0] == passed_on
+            yield agents, clients
+
+
+@pytest.mark.parametrize(("code", "passed_on"), [(1000, 1000), (1001, 1012), (1006, 1012), (4400, 4400)])
+async def test_the_other_end_learns_whether_a_stream_was_ended_or_cut(cluster: Cluster, code: int, passed_on: int):
+    async with joined(cluster) as (agents, clients):
+        clients.close(code)
+        assert (await agents.received())[0] == passed_on
 
 
 async def test_a_message_that_is_too_long_ends_the_stream(cluster: Cluster):
-    token = cluster.master.secrets.join_token
-    async with running(cluster) as task:
-        answer, message = await task.open()
-        async with (
-            end_of(cluster, message.stream_id, message.key, token=token) as agents,
-            end_of(cluster, answer["streamId"], answer["key"]) as clients,
-        ):
-            await agents.next(), await clients.next()
-            clients.send(bytes(1 << 20))
-            assert (await clients.received())[0] == 1009
-            assert (await agents.received())[0] == 1012
+    async with joined(cluster) as (agents, clients):
+        clients.send(bytes(1 << 20))
+        assert (await clients.received())[0] == 1009
+        assert (await agents.received())[0] == 1012
 
 
 async def test_only_an_unused_key_of_the_same_stream_and_side_is_admitted(cluster: Cluster):
@@ -113,38 +114,24 @@ async def test_a_client_whose_agent_does_not_connect_is_told_so(cluster: Cluster
 
 
 async def test_a_stream_ends_with_the_sign_in_of_its_user(cluster: Cluster):
-    token = cluster.master.secrets.join_token
-    async with running(cluster) as task:
-        answer, message = await task.open()
-        async with (
-            end_of(cluster, message.stream_id, message.key, token=token) as agents,
-            end_of(cluster, answer["streamId"], answer["key"]) as clients,
-        ):
-            await agents.next(), await clients.next()
-            clients.send(b"\x00in")
-            assert await agents.received() == b"\x00in"
-            assert (await cluster.post("/api/v1/auth/logout")).status_code == 200
-            assert await clients.received() == (4401, "you are no longer signed in")
-            assert await agents.received() == (1000, "")
+    async with joined(cluster) as (agents, clients):
+        clients.send(b"\x00in")
+        assert await agents.received() == b"\x00in"
+        assert (await cluster.post("/api/v1/auth/logout")).status_code == 200
+        assert await clients.received() == (4401, "you are no longer signed in")
+        assert await agents.received() == (1000, "")
 
 
 async def test_a_stream_outlives_a_database_that_is_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    token = cluster.master.secrets.join_token
-    async with running(cluster) as task:
-        answer, message = await task.open()
-        async with (
-            end_of(cluster, message.stream_id, message.key, token=token) as agents,
-            end_of(cluster, answer["streamId"], answer["key"]) as clients,
-        ):
-            await agents.next(), await clients.next()
-            away = AsyncMock(side_effect=StorageUnavailable(StorageUnavailable.AWAY))
-            monkeypatch.setattr(cluster.master.authenticator, "principal", away)
-            clients.send(b"\x00one")
-            assert await agents.received() == b"\x00one"
-            cluster.master.notifications.publish([SESSIONS])
-            await eventually(lambda: away.await_count > 0)
-            clients.send(b"\x00two")
-            assert await agents.received() == b"\x00two"
+    async with joined(cluster) as (agents, clients):
+        away = AsyncMock(side_effect=StorageUnavailable(StorageUnavailable.AWAY))
+        monkeypatch.setattr(cluster.master.authenticator, "principal", away)
+        clients.send(b"\x00one")
+        assert await agents.received() == b"\x00one"
+        cluster.master.notifications.publish([SESSIONS])
+        await eventually(lambda: away.await_count > 0)
+        clients.send(b"\x00two")
+        assert await agents.received() == b"\x00two"
 
 
 async def test_a_port_is_asked_for(cluster: Cluster):

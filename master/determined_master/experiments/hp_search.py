@@ -154,7 +154,9 @@ class Search:
             news = await search_event_repository.events_after(
                 session, experiment_id, row.searcher_cursor, limit=EVENTS_A_STEP
             )
-            await search_event_repository.mark_processed(session, experiment_id, news[-1].id if news else 0)
+            await search_event_repository.mark_processed(
+                session, experiment_id, news[-1].id if news else row.searcher_cursor
+            )
             await self._finish(session, row)
             if len(news) == EVENTS_A_STEP:
                 notify(session, notifications.SEARCH)
