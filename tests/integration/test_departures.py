@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.integration.test_preemption import is_preempted, leave, run_attempt
 from tests.integration.test_providers import instances, pools, reason
 from tests.support.clock import FixedClock
@@ -20,6 +21,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit
 from determined.states import ContainerState, InstanceState
 from determined_master.agents import repository as agents
+from determined_master.db.models import AllocationRow
 from determined_master.loops.departures import DepartureLoop
 
 START = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -258,6 +260,8 @@ async def test_a_trial_that_completes_after_a_pause_in_its_second_whole_limit_is
             if run == 2:
                 await spot.cluster.post(f"/api/v1/experiments/{experiment}/pause", {})
             await agent.send_report(desired, ContainerState.TERMINATED, KILLED)
+        # An attempt that ends once the trial is active again would be the second in a row without a checkpoint.
+        await eventually(lambda: are_settled(spot.cluster, experiment))
         await spot.cluster.post(f"/api/v1/experiments/{experiment}/activate", {})
         agent = await spot.agent()
         await agent.exit(await run_attempt(agent, experiment, 3))
@@ -290,6 +294,14 @@ async def test_a_script_that_is_asked_by_a_signal_has_the_whole_of_its_grace_bef
         await spot.after(10)
         assert await is_preempted(spot.cluster, desired)
         assert await spot.is_closed(agent)
+
+
+async def are_settled(cluster: Cluster, experiment: int) -> bool:
+    """Returns whether all attempts of the experiment's trial so far have ended and are counted."""
+    (trial,) = (await cluster.get(f"/api/v1/experiments/{experiment}/trials"))["trials"]
+    statement = select(AllocationRow.settled).where(AllocationRow.task_id == trial["taskIds"][0])
+    async with cluster.master.database.read() as session:
+        return all(await session.scalars(statement))
 
 
 async def has_ended(cluster: Cluster, experiment: int) -> bool:
