@@ -106,9 +106,9 @@ async def test_a_failed_launch_is_named_in_the_reason_of_waiting_experiments(tmp
 
 async def test_a_launch_command_that_hangs_is_killed_and_its_agent_terminated(tmp_path: Path):
     ends = ["sh", "-c", f"echo $0 >> {tmp_path}/ended", "{agent_id}"]
-    hangs = pools(launch=["sleep", "600"], terminate=ends, command_timeout=0.3)
+    hangs = pools(launch=["sleep", "600"], terminate=ends, command_timeout=1.5)
     async with open_cluster(tmp_path, **hangs) as cluster:
-        await reason(cluster, await cluster.create(), "the launch command did not end within 0.3 s and was killed")
+        await reason(cluster, await cluster.create(), "the launch command did not end within 1.5 s and was killed")
         rows = await instances(cluster, S.ENDED)
         assert rows[0].agent_id in (tmp_path / "ended").read_text().splitlines()
 

@@ -74,6 +74,8 @@ def test_no_content_of_any_page_vanishes_while_the_master_is_down(
     for page in pages.values():
         expect(page.locator("main")).to_be_visible()
         settled(page)
+        # Some parts show nothing until they know that they have something to show.
+        page.wait_for_load_state("networkidle")
         expect(page.get_by_role("alert")).to_have_count(0)
     before = {address: visible_texts(page) for address, page in pages.items()}
     cluster.kill_master()

@@ -41,7 +41,7 @@ class SlurmClient:
         }
         # Columns with times are local times.
         self._plain = self._environment | {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
-        self._timeout = timeout
+        self.timeout = timeout
         self._threads = ThreadPoolExecutor(MAX_CHANGES + 2, thread_name_prefix="slurm")
         self._changes = asyncio.Semaphore(MAX_CHANGES)
 
@@ -73,10 +73,10 @@ class SlurmClient:
         call = _Call(words, environment)
         ending = asyncio.get_running_loop().run_in_executor(self._threads, call.run)
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 code, output, errors = await asyncio.shield(ending)
         except TimeoutError:
-            raise NoAnswer(f"Slurm does not answer: {words[0]} took longer than {self._timeout:g} s") from None
+            raise NoAnswer(f"Slurm does not answer: {words[0]} took longer than {self.timeout:g} s") from None
         except FileNotFoundError:
             raise SlurmError(f"there is no {words[0]} on the master's machine, so it cannot submit to Slurm") from None
         except OSError as error:

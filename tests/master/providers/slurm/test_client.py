@@ -25,8 +25,8 @@ HANGS = 'sleep 600 & echo $! > "$(dirname "$0")/pid"; wait'
 
 
 async def test_a_program_that_hangs_is_killed_with_what_it_started(tmp_path: Path) -> None:
-    with pytest.raises(NoAnswer, match=r"squeue took longer than 0\.5 s"):
-        await client(tmp_path, HANGS, timeout=0.5).queue()
+    with pytest.raises(NoAnswer, match="squeue took longer than 2 s"):
+        await client(tmp_path, HANGS, timeout=2).queue()
     await eventually(lambda: not is_alive((tmp_path / "pid").read_text()))
 
 

@@ -99,19 +99,21 @@ async def test_an_absent_job_is_gone_after_two_answers_and_not_after_one(pilots,
 
 
 async def test_a_slurm_that_does_not_answer_ends_nothing_and_blocks_nothing(pilots, slurm, seen):
-    provider = pilots.make(client=SlurmClient(slurm.environment, timeout=0.3))
-    instance = pilots.instance()
+    client = SlurmClient(slurm.environment)
+    provider, instance = pilots.make(client=client), pilots.instance()
     await provider.want(instance)
     await eventually(lambda: seen(provider, instance))
+    usual, client.timeout = client.timeout, 1
     slurm.set(hangs="squeue")
     looks = len(slurm.calls("squeue"))
-    await eventually(lambda: len(slurm.calls("squeue")) >= looks + 3)
+    await eventually(lambda: len(slurm.calls("squeue")) >= looks + 2)
     began = time.monotonic()
     assert (await seen(provider, instance)).state is RUNNING
-    assert time.monotonic() - began < 0.05
-    with pytest.raises(ReleaseFailed, match=r"Slurm does not answer: squeue took longer than 0\.3 s"):
+    assert time.monotonic() - began < client.timeout
+    with pytest.raises(ReleaseFailed, match="Slurm does not answer: squeue took longer than 1 s"):
         await provider.release(instance)
     slurm.set(hangs="")
+    client.timeout = usual
     await provider.release(instance)
     assert slurm.jobs["1"]["State"] == "CANCELLED"
 
@@ -148,13 +150,15 @@ async def test_a_job_that_is_lost_while_slurm_is_away_is_gone_after_two_answers(
 
 
 async def test_a_submission_that_takes_too_long_may_exist_and_its_late_job_is_cancelled(pilots, slurm):
-    provider = pilots.make(client=SlurmClient(slurm.environment, timeout=0.3))
-    instance = pilots.instance()
+    client = SlurmClient(slurm.environment)
+    provider, instance = pilots.make(client=client), pilots.instance()
     await provider.observe([])
+    usual, client.timeout = client.timeout, 3
     slurm.set(hangs="sbatch")
     with pytest.raises(LaunchFailed, match="sbatch took longer than") as failed:
         await provider.want(instance)
     assert failed.value.may_exist
+    client.timeout = usual
     await provider.release(instance)
     await provider.observe([])
     job = slurm.add("detent:c:a")
