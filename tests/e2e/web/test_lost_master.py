@@ -1,13 +1,14 @@
 """Every page and tab keeps its content while the master does not answer, and shows the connection note."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, Request, expect
 from tests.e2e.web import runs
 from tests.e2e.web.pictures import settled
-from tests.e2e.web.visits import Visit
+from tests.e2e.web.visits import SECONDS, Visit
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 
@@ -60,6 +61,23 @@ def addresses(search: Experiment, lasting: Experiment) -> list[str]:
     return ["/", "/?group=state", *own, compare, "/cluster", "/checkpoints", "/events", "/users", "/settings"]
 
 
+class Unanswered:
+    """The requests of a browser that wait for their answers, without those of the stream of changes."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._requests: set[Request] = set()
+        context.on("request", lambda each: self._requests.add(each))
+        context.on("requestfinished", lambda each: self._requests.discard(each))
+        context.on("requestfailed", lambda each: self._requests.discard(each))
+
+    def wait(self, page: Page) -> None:
+        """Waits until there are none: some parts of a page show nothing until they know that they have something."""
+        deadline = time.monotonic() + SECONDS
+        while waiting := [each.url for each in self._requests if each.resource_type == "fetch"]:
+            assert time.monotonic() < deadline, waiting
+            page.wait_for_timeout(50)
+
+
 def visible_texts(page: Page) -> "Counter[str]":
     return Counter(page.evaluate(VISIBLE_TEXTS))
 
@@ -70,12 +88,12 @@ def test_no_content_of_any_page_vanishes_while_the_master_is_down(
 ):
     person = visitor()
     person.context.clock.install()
+    unanswered = Unanswered(person.context)
     pages = {address: person.page(address) for address in addresses(search, lasting)[::every]}
     for page in pages.values():
         expect(page.locator("main")).to_be_visible()
         settled(page)
-        # Some parts show nothing until they know that they have something to show.
-        page.wait_for_load_state("networkidle")
+        unanswered.wait(page)
         expect(page.get_by_role("alert")).to_have_count(0)
     before = {address: visible_texts(page) for address, page in pages.items()}
     cluster.kill_master()
