@@ -1,6 +1,7 @@
 """Runs a program beside a task, with this process's terminal or its input and output."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -111,13 +112,30 @@ def write_all(descriptor: int, data: bytes) -> None:
 def read_input(client: StreamClient, loop: asyncio.AbstractEventLoop) -> None:
     """Sends this process's input; runs in a thread, because a read of a terminal cannot be canceled."""
     descriptor = sys.stdin.fileno()
-    with contextlib.suppress(Cut, RuntimeError, OSError):
+    with contextlib.suppress(Cut, RuntimeError, OSError, concurrent.futures.CancelledError):
         while True:
             data = os.read(descriptor, READ_BYTES)
             record = Record(Kind.INPUT, data) if data else Record(Kind.END)
-            asyncio.run_coroutine_threadsafe(client.stream.send(record), loop).result()
+            sent: concurrent.futures.Future[None] = concurrent.futures.Future()
+            loop.call_soon_threadsafe(_send, client, record, sent)
+            sent.result()
             if not data:
                 return
+
+
+def _send(client: StreamClient, record: Record, sent: "concurrent.futures.Future[None]") -> None:
+    """Begins to send in the loop. A coroutine that is made in the thread would never be awaited by a loop that has
+    stopped, which Python says on the terminal."""
+
+    def end(sending: "asyncio.Task[None]") -> None:
+        if sending.cancelled():
+            sent.cancel()
+        elif error := sending.exception():
+            sent.set_exception(error)
+        else:
+            sent.set_result(None)
+
+    asyncio.ensure_future(client.stream.send(record)).add_done_callback(end)
 
 
 async def _send_sizes(client: StreamClient, changed: asyncio.Event) -> None:

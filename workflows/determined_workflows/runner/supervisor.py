@@ -29,6 +29,9 @@ _WAITING = "trap 'exit 143' TERM\n"
 """Bash replaces itself by a simple command. Before several it waits: when it has ended, its group is killed, and the
 program that still saves its work with it."""
 _PR_SET_CHILD_SUBREAPER = 36
+_PROC = "/proc"
+_LOOKS, _LOOK_SECONDS = 100, 0.001
+"""Looks for the environment of a process that is just starting a program, which takes about a millisecond."""
 _TO_DEFAULT = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ]
 
 
@@ -237,13 +240,32 @@ class Supervisor:
 
 def mark_of(pid: int) -> str:
     """Returns the mark in the environment of a process, or nothing."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            content = file.read()
-    except OSError:
-        return ""
+    content = _environment(pid)
+    for _ in range(_LOOKS):
+        if content or not _is_starting_program(pid):
+            break
+        time.sleep(_LOOK_SECONDS)
+        content = _environment(pid)
     found = [each for each in content.split(b"\0") if each.startswith(f"{MARK}=".encode())]
     return os.fsdecode(found[-1]).partition("=")[2] if found else ""
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        with open(f"{_PROC}/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _is_starting_program(pid: int) -> bool:
+    """Returns True while Linux shows neither the old nor the new environment of a process that replaces its program."""
+    try:
+        os.readlink(f"{_PROC}/{pid}/exe")  # a thread of the kernel and a process that has ended have none
+        with open(f"{_PROC}/{pid}/cmdline", "rb") as file:
+            return not file.read()
+    except OSError:
+        return False
 
 
 def end_leftovers(owner: str) -> None:
