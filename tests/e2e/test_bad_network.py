@@ -28,6 +28,7 @@ def test_a_trial_whose_every_third_answer_is_lost_ends_with_the_same_bits(tmp_pa
         assert experiment.trials[0]["restarts"] == 0
 
 
+@pytest.mark.long  # tests/integration/test_experiments.py frees and fences its trial
 def test_a_trial_of_an_agent_cut_off_beyond_its_window_continues_elsewhere(tmp_path, same_as_straight):
     """Its trial continues elsewhere from the checkpoint. The old attempt is fenced, and ended when the agent
     reconnects."""

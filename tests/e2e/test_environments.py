@@ -111,6 +111,7 @@ def test_two_trials_that_need_the_same_environment_wait_for_one_build(cluster, i
     assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
 
 
+@pytest.mark.long  # test_kills.py kills agents and masters
 def test_killed_agents_and_masters_lose_no_build(cluster, index, tmp_path):
     index.gate.clear()
     experiment = start(cluster, index, tmp_path, "parrot==1.0")
@@ -163,6 +164,7 @@ def test_an_environment_build_holds_no_slot_shows_its_last_line_and_ends_with_it
     assert "resources failed" not in "\n".join(experiment.log)
 
 
+@pytest.mark.long  # the test above builds and uses one
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs tasks as other users")
 def test_a_user_without_rights_on_the_data_folder_builds_and_uses_it(index, tmp_path):
     with live_cluster(tmp_path / "cluster", slots=0) as cluster:

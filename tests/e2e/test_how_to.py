@@ -41,7 +41,7 @@ ON_SHARED_CLUSTER = (
     "users-of-tasks",
     "rlhf",
 )
-LONG = ("deepspeed", "rlhf", "several-slots")
+LONG = ("deepspeed", "hyperparameter-search", "rlhf", "several-slots")
 WITH_MORE_PARTS = {
     "shell-in-a-trial",
     "shells",
@@ -178,6 +178,7 @@ def test_the_page_about_horovod_works_with_the_model_of_the_page_about_slots(
     assert sum("the mean rank is 0.5" in line for line in outputs[-1].splitlines()) == 2
 
 
+@pytest.mark.long  # test_environments.py builds and shares one
 def test_the_page_about_environments_works_as_written(read: Callable[..., list[str]], tmp_path: Path) -> None:
     wheels = make_wheel(tmp_path / "wheels", "einops", "0.8").parent
     offline = f"--config environment.environment_variables='[PIP_NO_INDEX=1, PIP_FIND_LINKS={wheels}]'"
@@ -251,6 +252,7 @@ def test_the_page_about_several_machines_works_with_a_second_agent(tmp_path: Pat
             agent.wait(timeout=90)
 
 
+@pytest.mark.long  # tests/agent/accelerators has the driver
 def test_the_page_about_gpus_works_with_a_scripted_driver(tmp_path: Path) -> None:
     environ = reader_environment(tmp_path)
     environ["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "fake"), environ.get("PYTHONPATH", "")])

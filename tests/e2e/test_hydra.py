@@ -154,6 +154,7 @@ def test_a_hydra_run_writes_the_files_of_hydra_and_shows_its_configuration(clust
     assert trial["searcherMetricValue"] == 0.2
 
 
+@pytest.mark.long  # the page, below, has a multirun
 def test_a_multirun_is_one_experiment_with_a_trial_for_each_job(cluster, run):
     out = run.folder / "swept"
     words = ("run", SCRIPT, "-m", "trainer.lr=1,2", "model=small,large", f"hydra.sweep.dir={out}")

@@ -108,6 +108,7 @@ with core.init() as context:
 """
 
 
+@pytest.mark.long  # the other tests of killed masters report through it
 def test_a_request_of_a_task_waits_while_the_master_is_down(cluster, tmp_path):
     """The requests wait for the master, and no trial fails."""
     files, gates = {"asks__py": ASKS}, ("asks", "asks-again")

@@ -17,6 +17,7 @@ def pools(**changes):
     return json.dumps([{"pool_name": "default", "provider": PROVIDER | changes}])
 
 
+@pytest.mark.long  # tests/contract/test_provider.py starts and ends such agents
 def test_two_agents_start_for_a_queue_of_four_and_end_when_it_is_empty(tmp_path):
     with live_cluster(tmp_path / "cluster", slots=0, resource_pools=pools()) as cluster:
         agent_sets = set()

@@ -53,6 +53,7 @@ def det(cluster: LiveCluster, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long  # tests/contract/test_storage.py stores and restores on each of them
 def test_a_trial_is_paused_and_resumes_from_its_bucket(
     cluster: LiveCluster, store: Store, tmp_path, same_as_straight: Callable[[Experiment], None]
 ):

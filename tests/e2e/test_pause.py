@@ -73,6 +73,7 @@ def test_a_trial_paused_during_start_up_resumes_with_the_same_bits(cluster, tmp_
     same_as_straight(experiment)
 
 
+@pytest.mark.long  # the test above pauses during the start
 def test_a_trial_paused_during_its_startup_hook_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight):
     """The attempt is not ready yet, so it is killed at once, whatever time the hook still needs."""
     gates = tmp_path / "gates"

@@ -53,6 +53,7 @@ def test_a_trial_with_postgresql_is_paused_activated_and_ends_with_the_same_bits
     agent.end()
 
 
+@pytest.mark.long  # tests/integration/test_postgresql.py has the crash of the server
 def test_a_trial_outlives_a_crash_of_the_server_and_of_the_master(lab, server, tmp_path, same_as_straight):
     agent = lab.start_agent("survivor", is_warm=True)
     experiment = create(lab, MODELS["digits"], tmp_path, held=("train-9", "train-23"))

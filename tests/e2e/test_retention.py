@@ -8,6 +8,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 
+@pytest.mark.long  # tests/integration/test_retention.py has the same moments
 @pytest.mark.parametrize("kind", ["shared_fs", pytest.param("directory", marks=pytest.mark.long)])
 def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(cluster, tmp_path, moments, kind):
     root = cluster.data / "checkpoints"

@@ -66,6 +66,7 @@ def steps(grid, number):
     return trial["totalBatchesProcessed"]
 
 
+@pytest.mark.long  # tests/integration/test_departures.py lets agents join a queue
 def test_a_waiting_trial_starts_when_an_agent_joins(tmp_path):
     """The trial is placed within half a second of the agent's hello. Uses the best of three, since the machine may be
     busy."""

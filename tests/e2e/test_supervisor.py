@@ -71,6 +71,7 @@ def running_cluster(tmp_path_factory):
         yield cluster
 
 
+@pytest.mark.long  # test_kills.py kills the master and the agent
 def test_a_task_survives_the_kill_and_restart_of_det_up(up_cluster, tmp_path, same_as_straight, moments):
     batch = moments.randrange(1, 36)
     experiment = create(up_cluster, MODELS["digits"], tmp_path, held=(f"train-{batch}",))

@@ -148,11 +148,8 @@ def check(machine: LiveCluster, ada: Session, bob: Session, tmp_path: Path) -> N
     victim.ended("CANCELED")
 
 
-@pytest.mark.parametrize(
-    "runtime",
-    [pytest.param(name, marks=() if name == "process" else pytest.mark.long) for name in RUNTIMES],
-    indirect=True,
-)
+@pytest.mark.long  # test_pause.py resumes a trial, and the test above keeps what a user's tasks write from others
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
 def test_a_paused_trial_of_a_linked_user_resumes_with_the_same_bits(
     machine: LiveCluster, tmp_path: Path, same_as_straight: Callable[..., None], runtime: str
 ) -> None:

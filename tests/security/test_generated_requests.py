@@ -104,7 +104,7 @@ async def failing_lists(cluster: Cluster) -> list[str]:
 
 
 async def test_no_generated_request_is_answered_with_500(cluster: Cluster, statuses: Counter[int]):
-    await check(cluster, 5_000, statuses)
+    await check(cluster, 3_000, statuses)
 
 
 @pytest.mark.long

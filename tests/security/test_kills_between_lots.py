@@ -63,6 +63,7 @@ def kill_and_start(cluster: LiveCluster, unfinished: str) -> None:
     cluster.start_master()
 
 
+@pytest.mark.long  # tests/integration/test_large_jobs.py starts masters between the same lots
 @pytest.mark.parametrize("number", [COUNT, pytest.param(MANY, marks=pytest.mark.long)], ids=["sample", "all"])
 def test_a_search_is_created_paused_moved_and_stopped_over_kills_of_the_master(cluster: LiveCluster, number: int):
     within = 60 + number / 100

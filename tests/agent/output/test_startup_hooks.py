@@ -100,18 +100,27 @@ HOOK_CASES = {
     "no-newline-at-end": HookCase("echo last", lines=("last", "task")),
 }
 
+ENGINE = pytest.mark.xdist_group("container-engine")
 RUNTIMES = [
     pytest.param({}, id="process"),
     pytest.param(
         {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}},
         id="docker",
-        marks=pytest.mark.xdist_group("container-engine"),
+        marks=ENGINE,
     ),
+]
+IN_PROCESS, IN_CONTAINER = [each.values[0] for each in RUNTIMES]
+SAMPLE = ("export-quotes", "path", "pip-wheel", "exit-code", "function", "limit", "reads-input")
+"""Hooks that run in a container too; the long form runs them all there."""
+CASES = [pytest.param(name, IN_PROCESS, id=f"{name}-process") for name in HOOK_CASES] + [
+    pytest.param(
+        name, IN_CONTAINER, id=f"{name}-docker", marks=[ENGINE] if name in SAMPLE else [ENGINE, pytest.mark.long]
+    )
+    for name in HOOK_CASES
 ]
 
 
-@pytest.mark.parametrize("settings", RUNTIMES)
-@pytest.mark.parametrize("name", HOOK_CASES)
+@pytest.mark.parametrize(("name", "settings"), CASES)
 async def test_a_startup_hook_has_the_same_effect_in_a_process_and_in_a_container(
     tmp_path: Path, name: str, settings: dict[str, Any]
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_failed_build_shows_the_sentence_of_the_installer_and_counts_as_nothin
     assert not project.outputs.exists()
 
 
+@pytest.mark.long  # the test above builds in a job
 def test_an_environment_is_built_on_the_login_node_on_demand(project: BatchProject, index: PackageIndex) -> None:
     index.add("tinypackage", "1.0")
     (project.root / "requirements.txt").write_text("tinypackage==1.0\n")

@@ -36,7 +36,7 @@ def cluster(engine_of_its_own: OwnEngine, tmp_path_factory: pytest.TempPathFacto
         created.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
 def test_a_trial_whose_container_ends_with_its_engine_resumes_and_loses_nothing(
     cluster: LiveCluster, engine_of_its_own: OwnEngine, tmp_path: Path, number: signal.Signals
 ) -> None:

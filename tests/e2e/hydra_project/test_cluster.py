@@ -18,6 +18,7 @@ STEPS = 800
 OVERRIDES = (f"num_train_steps={STEPS}", "num_epochs=100", "trainer.val_every_n_steps=100", "lr_monitor=disabled")
 
 
+@pytest.mark.long  # test_hydra.py pauses a job and compares
 @pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster, tmp_path: Path, devices: int) -> None:
     overrides = (*OVERRIDES, f"parallel.devices={devices}")

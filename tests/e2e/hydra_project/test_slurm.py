@@ -47,6 +47,7 @@ def test_a_slurm_job_has_the_loss_of_plain_python_and_the_variables_of_setup(
     assert "exclusive: command not found" in log.read_text()
 
 
+@pytest.mark.long  # test_scripts.py continues a run
 def test_a_run_is_continued_on_slurm_with_the_same_loss(idle: Slurm, tmp_path: Path, plain_run: Path) -> None:
     sweep = continued(plain_run, 30, tmp_path / "sweep", "--on", "slurm", **idle.environment)
     assert list((sweep / ".submitit").glob("*/*_log.out"))
@@ -77,6 +78,7 @@ def test_failed_and_killed_slurm_jobs_are_reported_while_others_run(idle: Slurm,
     assert "Traceback" not in output.read_text()
 
 
+@pytest.mark.long  # tests/workflows/hydra has the commands
 def test_the_jobs_of_a_run_folder_are_shown_stopped_and_retried_on_slurm(idle: Slurm, tmp_path: Path) -> None:
     """Another user's job, whose script is elsewhere, is left alone."""
     environment = ENVIRONMENT | idle.environment | {"VIRTUAL_ENV": sys.prefix}

@@ -80,6 +80,7 @@ def test_the_hung_rank_on_another_machine_is_named(tmp_path):
         assert "[rank=1]" in other.wait(60).output
 
 
+@pytest.mark.long  # tests/launch has the file
 @pytest.mark.torch
 def test_without_a_timeout_there_is_no_step_file(tmp_path):
     (tmp_path / "train.py").write_text("import os\nprint('file', os.environ.get('DET_STEP_FILE'))")

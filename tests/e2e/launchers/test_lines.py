@@ -50,6 +50,7 @@ def test_a_horovod_line_passes_its_overrides_to_the_workers(gang, tmp_path):
     finish(experiment)
 
 
+@pytest.mark.long  # the test of overrides has a hook's variables
 def test_a_torch_distributed_line_expands_variables_of_the_startup_hook(gang, tmp_path):
     """The store of the workers listens at the user's address on the chief."""
     line = (

@@ -134,6 +134,7 @@ def test_the_container_of_a_dead_worker_ends_within_a_second(two, tmp_path, laye
     chief.wait(60)
 
 
+@pytest.mark.long  # the test above ends the container of a dead worker
 def test_horovods_chief_ends_soon_after_another_container(two, tmp_path):
     words = ["determined.launch.horovod", "--", script(tmp_path, IGNORING)]
     chief, other = run_on(two, tmp_path, words)
@@ -143,6 +144,7 @@ def test_horovods_chief_ends_soon_after_another_container(two, tmp_path):
     assert chief.wait(90).code != 0
 
 
+@pytest.mark.long  # the test above ends the container of a dead worker
 def test_containers_end_when_horovods_chief_is_killed(two, tmp_path):
     words = ["determined.launch.horovod", "--", script(tmp_path, IGNORING)]
     chief, other = run_on(two, tmp_path, words)
@@ -156,7 +158,7 @@ def test_containers_end_when_horovods_chief_is_killed(two, tmp_path):
     chief.wait(60)
 
 
-@pytest.mark.long  # test_pause.py trains under horovod on two machines
+@pytest.mark.long  # the tests of secrets and of a dead worker start horovod on two machines
 def test_horovod_runs_in_two_containers_of_one_machine(two, tmp_path):
     """Two agents run on one host. horovod must not take the second container for its own machine."""
     address = two[0].address

@@ -7,13 +7,10 @@ from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.budget(90, "trains on two machines with pauses")]
-SAMPLE = ("horovod",)
-"""tests/e2e/containers pauses under torch_distributed, and test_ranks preempts engines of deepspeed."""
 
 
-@pytest.mark.parametrize(
-    "layer", [pytest.param(layer, marks=() if layer in SAMPLE else pytest.mark.long) for layer in LAYERS]
-)
+@pytest.mark.long  # tests/e2e/containers pauses under torch_distributed, and test_ranks.py preempts engines of deepspeed
+@pytest.mark.parametrize("layer", LAYERS)
 def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, same_as_bare, tmp_path, layer, moments):
     slots = gang.shape("2x1")
     # Fast ranks ask again after at most as many steps as they have run so far, so a later gate may be after the last

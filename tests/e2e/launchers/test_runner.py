@@ -137,6 +137,7 @@ def test_a_launcher_may_restart_its_workers(tmp_path):
     assert ended.record(0)["code"] == 0
 
 
+@pytest.mark.long  # the test below has the runner's exit code
 @pytest.mark.torch
 def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
     container = start(tmp_path, DEEPSPEED, "time.sleep(300)")

@@ -34,6 +34,7 @@ def is_of_the_environment(log: str, cluster: OfficialCluster) -> bool:
     return bool(lines) and all(f"{OFFICIAL}/lib/" in line and f"user: {user}" in line for line in lines)
 
 
+@pytest.mark.long  # test_cli.py pauses and kills, the test of our library runs one
 def test_a_script_is_paused_resumed_and_killed(cluster: OfficialCluster):
     config = configs.script("script", steps=configs.ENDLESS, seconds=PACE)
     experiment, paused_at, log = pause_resume_kill(cluster, config, configs.SCRIPT)

@@ -23,6 +23,7 @@ def test_an_ended_experiment_is_continued_with_other_settings(official: Official
     assert "cannot change when an experiment is continued" in refused
 
 
+@pytest.mark.long  # the test above continues an experiment
 def test_a_search_is_canceled_continued_and_changed(official: OfficialCluster):
     config = script("search", steps=100_000, seconds=0.02, searcher=SEARCHER)
     number = official.create(config, SCRIPT)

@@ -21,6 +21,7 @@ server.serve_forever()
 """
 
 
+@pytest.mark.long  # the test below uses the same tunnel; this client waits for a minute
 def test_publish_reaches_a_tcp_port_of_the_trial(official: OfficialCluster, tmp_path: Path):
     (tmp_path / "run.py").write_text(SERVES)
     (tmp_path / "page.txt").write_text("from the trial " * 100_000)

@@ -67,6 +67,7 @@ def saved(folder: Path, model: str) -> str:
     return str(folder / "checkpoints" / uuid / "models" / model)
 
 
+@pytest.mark.long  # test_whole_set.py trains by PPO over a killed worker
 @pytest.mark.budget(60, "trains a language model with six processes")
 def test_ppo_raises_the_mean_reward(base: Path, tmp_path: Path) -> None:
     steps = run("ppo", ["actor", "critic", "ref", "reward"], tmp_path / "ppo", ACTOR_MODEL=str(base))

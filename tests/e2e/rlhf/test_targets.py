@@ -52,6 +52,7 @@ def weights(checkpoints: Path) -> dict[str, torch.Tensor]:
     return dict(torch.load(path, weights_only=True)["training"]["module"])
 
 
+@pytest.mark.long  # test_whole_set.py ends like the straight run
 def test_a_trial_that_is_paused_on_the_cluster_ends_with_the_bits_of_one_that_ran_here(
     cluster: LiveCluster, run: Run, folder: Path, tmp_path: Path
 ) -> None:

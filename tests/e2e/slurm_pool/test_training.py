@@ -24,6 +24,7 @@ def test_a_trial_paused_on_a_pilot_resumes_on_it_with_the_same_bits(slurm, tmp_p
         assert [each["containers"][0]["origin"] for each in attempts] == [f"Slurm job {job}"] * 2
 
 
+@pytest.mark.long  # tests/integration/test_departures.py has the limit, test_page.py the pilots
 @pytest.mark.budget(120, "Slurm's shortest time limit is a minute")
 def test_a_trial_saves_before_the_time_limit_and_goes_on_in_the_next_pilot(slurm, tmp_path, same_as_straight):
     with slurm_pool(tmp_path / "c", slurm, sbatch={"time": "1"}) as cluster:

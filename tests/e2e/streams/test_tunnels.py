@@ -93,6 +93,7 @@ async def attempt(url: str, number: int, key: asyncssh.SSHKey) -> str:
         return "cut"
 
 
+@pytest.mark.long  # test_bounds.py refuses a thousand wrong keys
 @pytest.mark.budget(90, "a thousand handshakes")
 def test_a_thousand_handshakes_with_wrong_keys_are_refused_and_keep_nobody_out(
     stream_cluster: StreamCluster, shell: str, tmp_path: Path

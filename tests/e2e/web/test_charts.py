@@ -71,6 +71,7 @@ def test_a_drag_zooms_every_chart_and_a_double_click_resets_all(board: Page):
     expect(board).not_to_have_url(re.compile("zoom"))
 
 
+@pytest.mark.long  # the page's own tests save
 def test_a_saved_chart_has_two_pixels_for_each_of_the_page(board: Page, tmp_path: Path):
     width = size_of(board.locator(".uplot canvas").first)["width"]
     with board.expect_download() as begun:

@@ -27,6 +27,7 @@ def _button(page: Page | Locator, name: str) -> Locator:
     return page.get_by_role("button", name=name, exact=True)
 
 
+@pytest.mark.long  # the page's own tests ask and act
 def test_disable_names_the_trials_and_drain_acts_at_the_first_click(visitor: Come, held: Experiment):
     page = visitor().page("/cluster")
     agent = page.get_by_role("region", name="Agent agent-1", exact=True)

@@ -67,6 +67,7 @@ def on_line(page: Page, name: str) -> None:
     expect(page.locator("[data-cursor]")).to_contain_text(name)
 
 
+@pytest.mark.long  # the page's own tests press them
 def test_keys_open_places_help_and_the_palette(page: Page):
     keys(page, "g", "c")
     expect(page.get_by_role("heading", name="Cluster", exact=True)).to_be_visible()
@@ -133,6 +134,7 @@ def test_keys_pause_and_activate_from_the_list(page: Page, held: Experiment):
     expect(row.get_by_text("running")).to_be_visible()
 
 
+@pytest.mark.long  # the page's own tests press them
 def test_keys_show_the_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "/")
     page.keyboard.type('name ~ "by keys"')

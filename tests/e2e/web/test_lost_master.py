@@ -82,6 +82,7 @@ def visible_texts(page: Page) -> "Counter[str]":
     return Counter(page.evaluate(VISIBLE_TEXTS))
 
 
+@pytest.mark.long  # test_unusual_events.py stops the master under a page
 @pytest.mark.parametrize("every", [pytest.param(8, id="sample"), pytest.param(1, id="all", marks=pytest.mark.long)])
 def test_no_content_of_any_page_vanishes_while_the_master_is_down(
     cluster: LiveCluster, visitor: Come, search: Experiment, lasting: Experiment, every: int

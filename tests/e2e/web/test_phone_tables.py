@@ -29,6 +29,7 @@ WIDER = """() => {
 }"""
 
 
+@pytest.mark.long  # test_list_layout.py and test_axe.py look at a phone
 def test_rows_of_tables_are_cards_that_fit_a_phone(cluster: LiveCluster, visitor: Callable[..., Visit]) -> None:
     search = runs.grid(cluster, "a search whose name is rather long", rates=[0.05], widths=[32, 64])
     failed = runs.failing(cluster, "unreadable")

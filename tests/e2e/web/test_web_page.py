@@ -70,6 +70,7 @@ def test_each_filter_of_the_documented_table_is_accepted(page: Page) -> None:
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.long  # the test of filters reads the same page
 def test_each_key_of_the_documented_table_is_offered(page: Page, cluster: LiveCluster, ended: Experiment) -> None:
     documented = {key for key in first_column("Keys") if key not in ("Enter", "Shift-Enter", "Esc")}
     assert len(documented) > 15

@@ -122,6 +122,7 @@ def test_uv_lock_decides_the_version(index: PackageIndex, tmp_path: Path):
     assert build_files(index, tmp_path, {"uv.lock": lock, "pyproject.toml": PROJECT}, "uv")[1] == "1.0"
 
 
+@pytest.mark.long  # uv.lock, below, is the other file with versions
 def test_pipfile_decides_the_version(index: PackageIndex, tmp_path: Path):
     assert build_files(index, tmp_path, {"Pipfile": PIPFILE.replace("URL", index.url)}, "pipenv")[1] == "1.0"
 
@@ -201,6 +202,7 @@ def test_a_concurrent_build_waits_and_reuses_the_environment(index: PackageIndex
     assert sum(index.asked.values()) == 1
 
 
+@pytest.mark.long  # a failed build leaves nothing either
 def test_a_killed_build_is_repeated(index: PackageIndex, tmp_path: Path):
     (tmp_path / "requirements.txt").write_text("parrot==1.0\n")
     environ = {**variables(index, folder=tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
