@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.clock import FixedClock
 from tests.support.cluster import CONFIG, Cluster, open_cluster
@@ -49,6 +50,52 @@ async def test_the_overview_shows_held_slots_and_the_queue(cluster: Cluster):
     assert [(slot["enabled"], slot["draining"]) for slot in slots] == [(True, False), (False, True)]
     await cluster.master.agents.disconnected("one")
     assert (await overview(cluster))["agents"][0]["connected"] is False
+
+
+PORTS = """environment:
+  proxy_ports:
+    - {proxy_port: 5005, proxy_tcp: true}
+    - {proxy_port: 8899, default_service_id: true}
+    - {proxy_port: 6006}
+"""
+
+
+async def test_declared_ports_are_listed_once_a_task_is_placed(cluster: Cluster):
+    experiment = await cluster.create(CONFIG + PORTS)
+    assert await eventually(lambda: listed_ports(cluster)) == [[]]
+    assert [each["proxyPorts"] for each in (await summaries(cluster)).values()] == [[]]
+    agent = await cluster.join(slots=2)
+    await agent.run((await agent.wait_for_desired())[0])
+    config = f"entrypoint: [sleep, '60']\nresources: {{slots: 0}}\n{PORTS}"
+    answer = await cluster.post("/api/v1/commands", {"config": yaml.safe_load(config)})
+    command = answer.json()["command"]["id"]
+    await eventually(lambda: places(cluster, 2))
+    assert await listed_ports(cluster) == [[8899, 6006]] * 2
+    found = {each["taskId"]: each["proxyPorts"] for each in (await summaries(cluster)).values()}
+    (trial,) = (await cluster.get(f"/api/v1/experiments/{experiment}/trials"))["trials"]
+    assert found.keys() == {command, trial["taskIds"][0]}
+    for task_id, ports in found.items():
+        assert [(each["serviceId"], each["port"], each["proxyTcp"]) for each in ports] == [
+            (f"{task_id}:5005", 5005, True),
+            (task_id, 8899, False),
+            (f"{task_id}:6006", 6006, False),
+        ]
+    plain = (await cluster.get("/tasks")).values()
+    assert {each["task_id"]: [port["service_id"] for port in each["proxy_ports"]] for each in plain} == {
+        task_id: [port["serviceId"] for port in ports] for task_id, ports in found.items()
+    }
+
+
+async def listed_ports(cluster: Cluster) -> list[list[int]]:
+    return [each["ports"] for each in (await overview(cluster))["queue"]]
+
+
+async def summaries(cluster: Cluster) -> Any:
+    return (await cluster.get("/api/v1/tasks"))["allocationIdToSummary"]
+
+
+async def places(cluster: Cluster, count: int) -> bool:
+    return sum(bool(each["agents"]) for each in (await overview(cluster))["queue"]) == count
 
 
 async def test_the_queue_is_in_the_order_of_the_scheduler(cluster: Cluster):

@@ -28,6 +28,11 @@ def declared(config: Mapping[str, Any] | None) -> list[DeclaredPort]:
     ]
 
 
+def pages(ports: list[DeclaredPort]) -> list[int]:
+    """Returns the ports that a browser can open, each once."""
+    return list(dict.fromkeys(each.port for each in ports if each.is_page))
+
+
 def default_port(ports: list[DeclaredPort], task_id: str) -> int:
     """Returns the port that is meant where none is named: the marked one, else the first page, else the first.
 

@@ -10,7 +10,9 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { TabLinks } from "@/components/base/TabLinks";
 import { FailureNote } from "@/components/FailureNote";
+import { OpenPorts } from "@/components/OpenPorts";
 import { StateBadge } from "@/components/StateBadge";
+import { declaredPorts } from "@/format/declaredPorts";
 import { duration } from "@/format/duration";
 import { figure } from "@/format/number";
 import { withoutState } from "@/format/states";
@@ -23,7 +25,6 @@ import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { listAddress } from "./home/lastList";
 import { NotFound } from "./NotFound";
-import { OpenPorts } from "./trial/OpenPorts";
 import type { TrialTabProps } from "./trial/tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -157,7 +158,7 @@ function TrialPage({ first }: { first: Trial }) {
               </Button>
             )}
             <Button onClick={() => setForking(true)}>Fork</Button>
-            {mayEnter && experiment && <OpenPorts taskId={trial.taskId} config={experiment.config} />}
+            {mayEnter && experiment && <OpenPorts taskId={trial.taskId} ports={declaredPorts(experiment.config)} />}
           </ActionGroup>
         </div>
         <div className={layout.row}>

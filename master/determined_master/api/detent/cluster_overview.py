@@ -23,6 +23,8 @@ from determined_master.db.models import AgentSlotRow, AllocationRow, InstanceRow
 from determined_master.db.session import ReadSession
 from determined_master.providers import repository as instances
 from determined_master.providers.instances import agents_of_row
+from determined_master.proxy import task_queries
+from determined_master.proxy.declared_ports import pages
 from determined_master.settings.pool_settings import PoolSettings
 from determined_master.streams.broker import StreamBroker
 from determined_master.tasks import repository as tasks
@@ -104,7 +106,8 @@ class OverviewPool(Wire):
 
 class QueueEntry(Holder):
     """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots. ``agents``:
-    where its containers are; empty while it waits. ``idle_since``: since when nobody is connected to a shell; null
+    where its containers are; empty while it waits. ``ports``: of the pages that it declares, once it is placed.
+    ``idle_since``: since when nobody is connected to a shell; null
     while somebody is, while it is not ready, and for other kinds."""
 
     allocation_id: str
@@ -118,6 +121,7 @@ class QueueEntry(Holder):
     since: Time
     waiting: str
     state: QueueState
+    ports: list[int]
     idle_since: Time | None
 
 
@@ -204,9 +208,17 @@ async def get_cluster_overview(
     jobs = await tasks.jobs_of(session, names.keys())
     places = await agent_containers_repository.agents_of_live(session)
     idle = await _idle(session, streams, clock.now())
+    ports = await task_queries.declared_by(session, {row.task_id for row in live if row.id in places})
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [
-        _entry(row, names[row.task_id], jobs[row.task_id], places.get(row.id, []), idle.get(row.task_id))
+        _entry(
+            row,
+            names[row.task_id],
+            jobs[row.task_id],
+            places.get(row.id, []),
+            pages(ports.get(row.task_id, [])),
+            idle.get(row.task_id),
+        )
         for row in waiting_first
         if row.task_id in names
     ]
@@ -354,7 +366,12 @@ async def _idle(session: ReadSession, streams: StreamBroker, now: datetime) -> d
 
 
 def _entry(
-    row: AllocationRow, named: dict[str, Any], job_id: str, agents: list[str], idle: datetime | None
+    row: AllocationRow,
+    named: dict[str, Any],
+    job_id: str,
+    agents: list[str],
+    ports: list[int],
+    idle: datetime | None,
 ) -> QueueEntry:
     is_leaving = row.preempt_requested_at is not None
     return QueueEntry(
@@ -370,6 +387,7 @@ def _entry(
         since=row.created_at,
         waiting=row.waiting,
         state="STATE_STOPPING" if is_leaving else _STATES.get(row.state, "STATE_STARTING"),
+        ports=ports,
         idle_since=idle,
     )
 

@@ -15,6 +15,8 @@ from determined_master.api.schemas.base import Time, Wire, rfc3339
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
+from determined_master.proxy import task_queries
+from determined_master.proxy.declared_ports import DeclaredPort
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository
 
@@ -120,7 +122,7 @@ def _allocation(row: AllocationRow) -> Allocation:
 
 
 async def _summaries(session: ReadSession) -> dict[str, Any]:
-    """Returns the live allocations by id; all are read in five statements."""
+    """Returns the live allocations by id; all are read in six statements."""
     rows = await allocation_rows.live_without_spec(session)
     containers = await allocation_rows.containers_of_live(session)
     task_ids = {row.task_id for row in rows}
@@ -131,8 +133,11 @@ async def _summaries(session: ReadSession) -> dict[str, Any]:
     agent_ids = {container.agent_id for found in containers.values() for container in found}
     slots = await agent_rows.slots(session, agent_ids=agent_ids)
     devices = {(slot.agent_id, slot.slot_id): device(slot).model_dump() for slot in slots}
+    ports = await task_queries.declared_by(session, {row.task_id for row in rows if row.id in containers})
     return {
-        row.id: _summary(row, names.get(row.task_id, row.task_id), containers.get(row.id, []), devices) for row in rows
+        row.id: _summary(row, names.get(row.task_id, row.task_id), containers.get(row.id, []), devices)
+        | {"proxy_ports": [_port(row.task_id, each) for each in ports.get(row.task_id, [])]}
+        for row in rows
     }
 
 
@@ -169,7 +174,16 @@ def _summary(
         ],
         "scheduler_type": "priority",
         "priority": row.priority,
-        "proxy_ports": [],
+    }
+
+
+def _port(task_id: str, port: DeclaredPort) -> dict[str, Any]:
+    """Returns a port as the official client reads it; its service is the name of its address below ``/proxy/``."""
+    return {
+        "service_id": task_id if port.is_default else f"{task_id}:{port.port}",
+        "port": port.port,
+        "proxy_tcp": not port.is_page,
+        "unauthenticated": False,
     }
 
 
@@ -178,8 +192,11 @@ def _camel(summary: dict[str, Any]) -> dict[str, Any]:
         first, *rest = key.split("_")
         return first + "".join(word.capitalize() for word in rest)
 
-    resources = [{name(k): v for k, v in r.items()} for r in summary["resources"]]
-    return {name(k): v for k, v in summary.items()} | {"resources": resources}
+    inner = {
+        name(list_): [{name(k): v for k, v in each.items()} for each in summary[list_]]
+        for list_ in ("resources", "proxy_ports")
+    }
+    return {name(k): v for k, v in summary.items()} | inner
 
 
 _STATES = {

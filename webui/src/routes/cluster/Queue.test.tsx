@@ -30,6 +30,7 @@ function waiting(jobId: string, change: Partial<QueueEntry> = {}): QueueEntry {
     since: CREATED,
     waiting: "needs 1 slot; 0 of 2 free",
     state: "STATE_QUEUED",
+    ports: [],
     idleSince: null,
     ...change,
   };
@@ -66,6 +67,13 @@ describe("the queue", () => {
     expect(screen.getByRole("link", { name: "mine" })).toHaveAttribute("href", "/cluster/shells/mine.task");
     expect(screen.queryByRole("link", { name: "theirs" })).toBeNull();
     expect(screen.getAllByText(/^idle for/).map((each) => each.textContent)).toEqual(["idle for 2 min 05 s"]);
+  });
+
+  it("opens the declared pages of one's own tasks", async () => {
+    await shown([waiting("mine", { ports: [8899, 6006] }), waiting("theirs", { ports: [8899], userId: ME + 1 })]);
+    const links = screen.getAllByRole("link", { name: /^Open port/ });
+    expect(links.map((each) => each.textContent)).toEqual(["Open port 8899", "Open port 6006"]);
+    expect(links[0]).toHaveAttribute("href", "/detent/tasks/mine.task/enter?port=8899");
   });
 
   it("moves a job one place by the arrow keys", async () => {

@@ -5,6 +5,7 @@ import { useSession } from "@/hooks/useSession";
 import { Button } from "@/components/base/Button";
 import { useSay } from "@/components/base/Toasts";
 import { Confirmation } from "@/components/Confirmation";
+import { OpenPorts } from "@/components/OpenPorts";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { duration } from "@/format/duration";
@@ -75,7 +76,7 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                 <th>Since</th>
                 <th>Agents or waiting reason</th>
                 <th>
-                  <span className={typography.visuallyHidden}>Kill</span>
+                  <span className={typography.visuallyHidden}>Open and kill</span>
                 </th>
               </tr>
             </thead>
@@ -144,7 +145,8 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   <td data-label="Agents or waiting reason">
                     {escapeControl(entry.waiting || entry.agents.join(", "))}
                   </td>
-                  <td data-label="Kill">
+                  <td data-label="Open and kill">
+                    {isOwn(entry) && <OpenPorts taskId={entry.taskId} ports={entry.ports} />}{" "}
                     {isOwn(entry) && (
                       <Button kind="danger" aria-label={`Kill ${titleOf(entry)}…`} onClick={() => setKilled(entry)}>
                         Kill…
