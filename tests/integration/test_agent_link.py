@@ -5,6 +5,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from tests.support.agent_socket import agent_socket
 from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
@@ -42,6 +43,28 @@ async def test_an_agent_that_connects_again_replaces_its_old_connection(cluster:
             assert (await second.answer())["kind"] == "welcome"
             while (answer := await first.answer()) != {"closed": 1012}:
                 assert answer["kind"] == "wish"
+
+
+async def test_an_agent_connects_again_though_its_old_connection_cannot_be_closed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    """A killed agent is back before the master has noticed its end."""
+    cut = AsyncMock(side_effect=WebSocketDisconnect(1006))
+    async with agent_socket(cluster, folder_id="f1") as first:
+        assert (await first.answer())["kind"] == "welcome"
+        monkeypatch.setattr(cluster.master.registry.links["one"].socket, "close", cut)
+        async with agent_socket(cluster, folder_id="f1") as second:
+            assert (await second.answer())["kind"] == "welcome"
+            cut.assert_awaited_once()
+        await eventually(lambda: "one" not in cluster.master.registry.links)
+
+
+async def test_a_connection_that_is_cut_before_its_welcome_leaves_no_link(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(WebSocket, "send_text", AsyncMock(side_effect=WebSocketDisconnect(1006)))
+    async with agent_socket(cluster):
+        await eventually(lambda: "one" not in cluster.master.registry.links)
 
 
 @pytest.mark.parametrize("storage", [{}, {"type": "shared_fs", "host_path": "/mnt/shared", "storage_path": "runs"}])

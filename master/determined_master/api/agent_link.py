@@ -34,6 +34,7 @@ from determined_master.notifications import Notifications
 from determined_master.providers import repository as instances
 from determined_master.settings.pool_settings import unknown
 from determined_master.settings.settings import Settings
+from determined_master.streams.relay import GOING_AWAY, close
 
 logger = logging.getLogger(__name__)
 
@@ -76,26 +77,27 @@ class AgentEndpoint:
             takes_ssh=hello.takes_ssh,
         )
         former = self.registry.add(link)
-        if former is not None:
-            with contextlib.suppress(RuntimeError):
-                await former.socket.close(code=1012, reason="replaced by a newer connection")
         try:
+            if former is not None:
+                await close(former.socket, GOING_AWAY, "replaced by a newer connection")
             try:
                 await self.agents.welcome(hello)
             except StorageUnavailable as error:
                 await _refuse(socket, error.message, final=False)
                 return
-            await socket.send_text(
-                Welcome(
-                    master_epoch=self.identity.epoch,
-                    cluster_id=self.identity.cluster_id,
-                    heartbeat_seconds=self.settings.heartbeat_seconds,
-                    reconnect_seconds=self.settings.agent_reconnect_wait,
-                    takes_last_output=True,
-                    storage_folders=self.settings.storage_folders,
-                    data_folder=str(self.settings.data),
-                ).model_dump_json()
+            welcome = Welcome(
+                master_epoch=self.identity.epoch,
+                cluster_id=self.identity.cluster_id,
+                heartbeat_seconds=self.settings.heartbeat_seconds,
+                reconnect_seconds=self.settings.agent_reconnect_wait,
+                takes_last_output=True,
+                storage_folders=self.settings.storage_folders,
+                data_folder=str(self.settings.data),
             )
+            try:
+                await socket.send_text(welcome.model_dump_json())
+            except (RuntimeError, WebSocketDisconnect):
+                return
             await self._talk(socket, link)
         finally:
             if self.registry.remove(link) and not self.notifications.closing:
@@ -234,8 +236,7 @@ class AgentEndpoint:
                 if await changes.wait(30.0):
                     await urgent_changes.wait(ENDED_SECONDS)
                     changes.forget()
-        with contextlib.suppress(RuntimeError):
-            await socket.close(code=1012, reason="the master is stopping")
+        await close(socket, GOING_AWAY, "the master is stopping")
 
 
 async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
