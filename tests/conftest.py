@@ -10,6 +10,7 @@ import signal
 import hypothesis
 import pytest
 from tests.support.postgresql import FAST, VARIABLE, Server
+from tests.support.time_budget import pytest_runtest_call as pytest_runtest_call
 from tests.support.time_budget import pytest_runtest_makereport as pytest_runtest_makereport
 
 _server = pytest.StashKey[Server]()

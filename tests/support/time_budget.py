@@ -15,6 +15,16 @@ FACTOR_OF_POSTGRESQL = 2
 _E2E = Path(__file__).parents[1] / "e2e"
 
 
+_WAITED_BEFORE = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Notes for how long processes of this machine have waited for a core so far."""
+    item.stash[_WAITED_BEFORE] = seconds_of_waiting()
+    return (yield)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -23,7 +33,8 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call" and report.passed and item.get_closest_marker("long") is None:
         seconds = budget(item)
-        if call.duration > seconds * busyness():
+        waited = seconds_of_waiting() - item.stash.get(_WAITED_BEFORE, 0.0)
+        if call.duration > seconds * busyness(waited / call.duration):
             report.outcome = "failed"
             report.longrepr = (
                 f"{item.nodeid} took {call.duration:.1f} s; its budget is {seconds:g} s. Make it quicker, or state the "
@@ -42,6 +53,17 @@ def budget(item: pytest.Item) -> float:
     return seconds * (FACTOR_OF_POSTGRESQL if VARIABLE in os.environ else 1)
 
 
-def busyness() -> float:
-    """Returns by how much other work slows a test down: runnable processes per core in the last minute, at least 1."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+def busyness(waiting: float) -> float:
+    """Returns by how much other work slows a test down, at least 1: runnable processes per core in the last minute, and
+    ``waiting``, the part of the test's time in which some process waited for a core, since that mean knows a burst only
+    when it is over."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)) * (1 + min(1.0, waiting))
+
+
+def seconds_of_waiting() -> float:
+    """Returns for how long some process of this machine has waited for a core since its start; 0 if Linux does not say."""
+    try:
+        some = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+    except OSError:
+        return 0.0
+    return int(some.rpartition("total=")[2]) / 1e6
