@@ -14,6 +14,7 @@ class TrainUnit:
 
     Raises:
         ValueError: the number is negative.
+        TypeError: the container cannot be iterated over.
 
     >>> Batch(100)
     Batch(value=100)
@@ -24,6 +25,8 @@ class TrainUnit:
     def __post_init__(self) -> None:
         if isinstance(self.value, int) and self.value < 0:
             raise ValueError(f"{type(self).__name__}({self.value}): a length must not be negative")
+        if not isinstance(self.value, (int, Iterable)):
+            raise TypeError(f"{type(self).__name__}: the exact points must be a list, a set or a range")
 
     @property
     def number(self) -> int:
@@ -65,26 +68,32 @@ def next_due(
     10
     >>> next_due(Epoch([1, 4]), 5, epoch_length=3)
     12
+    >>> next_due(Record([64, 640]), 1, epoch_length=3, global_batch_size=64)
+    10
     """
     if unit is None:
         return None
-    scale = epoch_length if isinstance(unit, Epoch) else 1
     if isinstance(unit.value, int):
         period = in_batches(unit, epoch_length=epoch_length, global_batch_size=global_batch_size)
         return (steps // period + 1) * period if period else None
-    points = [point * scale for point in cast(Iterable[int], unit.value)]
+    points = [
+        in_batches(type(unit)(point), epoch_length=epoch_length, global_batch_size=global_batch_size)
+        for point in cast(Iterable[int], unit.value)
+    ]
     return min((point for point in points if point > steps), default=None)
 
 
-def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:  # noqa: ANN401  # only the trial's author knows this type
-    """Returns a length of the 2022 dialect: ``{batches: n}``, ``{records: n}``, ``{epochs: n}`` or batches alone."""
+def from_config(value: Any, *, records_per_epoch: int, global_batch_size: int | None) -> TrainUnit | None:  # noqa: ANN401  # a value of a configuration
+    """Returns a length of a configuration: ``{batches: n}``, ``{records: n}``, ``{epochs: n}`` or batches alone.
+
+    With ``records_per_epoch``, which configurations of 2022 may set, it defines an epoch.
+    """
     if value is None:
         return None
     if isinstance(value, int):
         return Batch(value)
     name, number = next((name, number) for name, number in value.items() if number is not None)
     if name == "epochs" and records_per_epoch and global_batch_size:
-        # in that dialect the configuration, not the data, defines an epoch
         return Batch(max(1, number * records_per_epoch // global_batch_size) if number else 0)
     kind: type[TrainUnit] = {"batches": Batch, "records": Record, "epochs": Epoch}[name]
     return kind(int(number))

@@ -92,7 +92,7 @@ def launch(context: LaunchContext) -> int:
         added[environment.CONTAINER_DEVICES] = environ[environment.VISIBLE_DEVICES]
     if _ACCELERATOR not in environ and not has_accelerator():
         added[_ACCELERATOR] = "cpu"
-    return watchdog.run(context, dataclasses.replace(plan, variables=added))
+    return watchdog.run(context, dataclasses.replace(plan, variables=added), ranks=part.ranks)
 
 
 def _check(context: LaunchContext, autotuning: str, shells: Sequence[str]) -> None:

@@ -14,10 +14,12 @@ from determined_launch.errors import LaunchError
 
 @dataclass(frozen=True)
 class Part:
-    """This machine's part of a run: its number among the participating machines, and the address of the first one."""
+    """This machine's part of a run: its number among the participating machines, the address of the first one, and the
+    ranks of their containers in the allocation."""
 
     node_rank: int
     first_address: str
+    ranks: tuple[int, ...]
 
 
 def names(facts: RendezvousFacts) -> list[str]:
@@ -46,10 +48,13 @@ def part(given: Mapping[str, str], facts: RendezvousFacts) -> Part | None:
         if int(wanted) > facts.nodes:
             raise LaunchError(f"--num_nodes {wanted} was given, but this allocation has {_machines(facts.nodes)}")
         taking_part = taking_part[: int(wanted)]
+    if not taking_part:
+        raise LaunchError(f"--include and --exclude leave no machine; the hosts are: {', '.join(labels)}")
     if facts.rank not in taking_part:
         return None
     first = taking_part[0]
-    return Part(taking_part.index(facts.rank), "127.0.0.1" if facts.nodes == 1 else facts.addresses[first])
+    address = "127.0.0.1" if facts.nodes == 1 else facts.addresses[first]
+    return Part(taking_part.index(facts.rank), address, tuple(taking_part))
 
 
 def _hosts_of_file(path: str, facts: RendezvousFacts) -> list[str]:

@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,13 @@ def serve(context: LaunchContext) -> Server:
 
 
 class HangWatch:
-    """The chief's watchdog: asks the containers in a thread; the runner reads the result at each tick."""
+    """The watchdog of the first container: asks the others in a thread; the runner reads the result at each tick."""
 
-    def __init__(self, context: LaunchContext, launch: str) -> None:
+    def __init__(self, context: LaunchContext, launch: str, others: Sequence[int]) -> None:
+        """``others``: the ranks of the other containers that start workers."""
         self._context = context
         self._launch = launch
+        self._other_ranks = others
         self._limit = context.settings.hang_seconds
         self._folder = _folder(context)
         self._code: int | None = None
@@ -107,7 +109,8 @@ class HangWatch:
 
     def _others(self) -> list[tuple[str, int]]:
         facts = self._context.facts
-        return list(zip(facts.addresses, containers.ports(facts, self._context.environ), strict=True))[1:]
+        ports = containers.ports(facts, self._context.environ)
+        return [(facts.addresses[rank], ports[rank]) for rank in self._other_ranks]
 
     def _ask(self, address: str, port: int, verb: str) -> object:
         try:

@@ -9,7 +9,7 @@ _FLAGS = frozenset(
     | {"gloo", "mpi", "jsrun", "verbose", "disable_cache", "autotune", "no_autotune", "check_build"}
     | {"hierarchical_allreduce", "no_hierarchical_allreduce", "hierarchical_allgather", "no_hierarchical_allgather"}
 )
-# horovodrun's, whose names follow one dash: they begin with no one-letter option
+# Options of horovodrun with a long name after one dash: `-prefix-timestamp` is not `-p` with a value.
 _LONG_WITH_ONE_DASH = frozenset({"prefix_timestamp"})
 _ON = "1"
 

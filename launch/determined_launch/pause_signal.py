@@ -13,6 +13,7 @@ DEFAULT = "SIGUSR1"
 NAMES = ("SIGUSR1", "SIGUSR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGCONT", "SIGXCPU")
 """Signals that a script can be asked with: it can handle each of them."""
 
+_SHELLS = (b"sh", b"bash", b"dash", b"ash", b"zsh", b"ksh")
 _SENT = "pause-signal"
 _SAVERS = "core-contexts"
 
@@ -26,26 +27,34 @@ def receivers(root: int, number: int, savers: Collection[int]) -> list[int]:
     """Returns the processes of one script, ``root`` and below, that get signal ``number``.
 
     These are the outermost ones with a handler for it: a shell around the script would die of it, and what a handling
-    process has started is that process's to end. Without any handler all of them get it, and end, unless one is of
-    ``savers``, which learn from the master that they have to save.
+    process has started is that process's to end. A shell gets it only if nothing below handles it: for a ``trap`` of
+    its exit, and for SIGINT while it waits, it handles signals that it does not pass on. Without any handler all of
+    them get it, and are ended by it (SIGCONT ends none), unless one is of ``savers``, which learn from the master that
+    they have to save.
     """
-    handling: list[int] = []
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop(0)
-        if process_table.catches(pid, number):
-            handling.append(pid)
-        else:
-            waiting += process_table.children(pid)
-    if handling:
+    if handling := _outermost(root, number):
         return handling
     tree = [root, *process_table.descendants(root)]
     return [] if set(tree) & set(savers) else tree
 
 
-def roots(entrypoint: int, keeper: int) -> list[int]:
-    """Returns the first process of each rank below ``keeper``: ``entrypoint`` itself where no launch layer runs."""
-    wrappers = processes.wrappers_below(keeper)
+def _outermost(pid: int, number: int) -> list[int]:
+    catches = process_table.catches(pid, number)
+    if catches and not _is_shell(pid):
+        return [pid]
+    below = [found for child in process_table.children(pid) for found in _outermost(child, number)]
+    return below or ([pid] if catches else [])
+
+
+def _is_shell(pid: int) -> bool:
+    words = process_table.command_line(pid)
+    return bool(words) and os.path.basename(words[0]).lstrip(b"-") in _SHELLS
+
+
+def roots(entrypoint: int, ancestor: int) -> list[int]:
+    """Returns the first process of each rank below ``ancestor``, the process that has started the entrypoint:
+    ``entrypoint`` itself where no launch layer runs."""
+    wrappers = processes.wrappers_below(ancestor)
     if not wrappers:
         return [entrypoint]
     return [child for wrapper in wrappers for child in process_table.children(wrapper)]

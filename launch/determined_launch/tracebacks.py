@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 _START = "Traceback (most recent call last):"
 _GROUP = f"+ Exception Group {_START}"
-_GROUP_LINE = re.compile(r"\s*\| ?")
+_GROUP_LINE = re.compile(r"^\s*\| ?")
 _FRAME = re.compile(r'\s+File "(.+?)", line (\d+)')
 _LIBRARY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|lib/python3[^/]*|determined|determined_launch|determined_workflows)/|^<"
@@ -29,7 +29,7 @@ class TracebackReader:
     def __init__(self) -> None:
         self.error = ""
         self.place = ""
-        self._is_inside = False
+        self._is_inside = self._is_group = False
         self._own = ""
         self._last = ""
         self._after = 0
@@ -39,8 +39,9 @@ class TracebackReader:
         for line in lines:
             if line == _START or line.strip() == _GROUP:
                 self._is_inside, self._own, self._last = True, "", ""
+                self._is_group = line != _START
             elif self._is_inside:
-                self._read(_GROUP_LINE.sub("", line, count=1))
+                self._read(_GROUP_LINE.sub("", line) if self._is_group else line)
             elif self.error and not line[:1].isspace():  # a long message, and a group of errors, are indented
                 self._after += 1
                 if self._after > MAX_LINES_AFTER:

@@ -1,4 +1,4 @@
-"""The best trial of a search in describe, wait and create -f, and the best stored checkpoints."""
+"""The best trial of a search in describe and wait, and the best stored checkpoints."""
 
 import json
 from typing import Any

@@ -17,7 +17,7 @@ TWO_CONTAINERS_OF_ONE_MACHINE = RendezvousFacts(("10.0.0.1", "10.0.0.1"), 1, (1,
 
 def argv(*words):
     line = parse(words, module="determined.launch.deepspeed", python="py")
-    return deepspeed.build(line, Part(1, "10.0.0.1"), hostfile="/run/hosts", port="29400", python="py").argv
+    return deepspeed.build(line, Part(1, "10.0.0.1", (0, 1)), hostfile="/run/hosts", port="29400", python="py").argv
 
 
 def test_the_deepspeed_command_line_names_hostfile_rank_and_program():
@@ -57,13 +57,13 @@ def test_a_hostfile_names_hosts_and_slots():
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ({}, Part(1, "10.0.0.1")),
-        ({"include": "10.0.0.2:0,1"}, Part(0, "10.0.0.2")),
-        ({"exclude": "10.0.0.1"}, Part(0, "10.0.0.2")),
-        ({"exclude": "10.0.0.1:0"}, Part(1, "10.0.0.1")),
+        ({}, Part(1, "10.0.0.1", (0, 1))),
+        ({"include": "10.0.0.2:0,1"}, Part(0, "10.0.0.2", (1,))),
+        ({"exclude": "10.0.0.1"}, Part(0, "10.0.0.2", (1,))),
+        ({"exclude": "10.0.0.1:0"}, Part(1, "10.0.0.1", (0, 1))),
         ({"include": "10.0.0.1"}, None),
         ({"num_nodes": "1"}, None),
-        ({"num_nodes": "2"}, Part(1, "10.0.0.1")),
+        ({"num_nodes": "2"}, Part(1, "10.0.0.1", (0, 1))),
     ],
 )
 def test_filters_select_the_machines_that_take_part(filters, expected):
@@ -74,6 +74,7 @@ def test_filters_select_the_machines_that_take_part(filters, expected):
     ("filters", "texts"),
     [
         ({"num_nodes": "3"}, ("--num_nodes 3", "2 machines")),
+        ({"exclude": "10.0.0.1@10.0.0.2"}, ("leave no machine", "10.0.0.1, 10.0.0.2")),
         ({"include": "worker-0"}, ("host worker-0 is not in this allocation", "10.0.0.1, 10.0.0.2")),
     ],
 )
@@ -109,7 +110,7 @@ def test_filters_select_from_the_hosts_of_a_users_file(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("  # two machines\na slots=1\n  b slots=1\n")
     parts = [deepspeed_hosts.part({"hostfile": str(path), **given}, TWO_MACHINES) for given in ({}, {"exclude": "b"})]
-    assert parts == [Part(1, "10.0.0.1"), None]
+    assert parts == [Part(1, "10.0.0.1", (0, 1)), None]
     path.write_bytes(b"\xff slots=1")
     with pytest.raises(LaunchError, match="it is not UTF-8"):
         deepspeed_hosts.part({"hostfile": str(path)}, TWO_MACHINES)

@@ -39,6 +39,29 @@ def test_the_outermost_processes_with_a_handler_get_the_signal_and_no_others(sta
     assert sorted(found) == sorted(process_table.children(root))
 
 
+PYTHON = (
+    f"{sys.executable} -c 'import signal, pathlib, time; signal.signal(signal.SIGUSR1, print);"
+    ' pathlib.Path("one").touch(); time.sleep(600)\''
+)
+
+
+@pytest.mark.parametrize("script", ["trap 'rm -f tmp' EXIT; {}; true", "trap : USR1; {} & wait; true"])
+def test_a_shell_that_handles_the_signal_gets_it_only_if_nothing_below_does(start, script):
+    root = start(script.format(PYTHON), "one")
+    assert process_table.catches(root, USR1)
+    assert pause_signal.receivers(root, USR1, ()) == process_table.children(root)
+
+
+def test_a_waiting_shell_does_not_keep_ctrl_c_from_the_script(start):
+    root = start(f"{PYTHON}; true", "one")
+    assert pause_signal.receivers(root, int(signal.SIGINT), ()) == process_table.children(root)
+
+
+def test_a_shell_with_a_trap_around_programs_without_handlers_gets_the_signal(start):
+    root = start("trap : USR1; sleep 600 & touch one; wait; true", "one")
+    assert pause_signal.receivers(root, USR1, ()) == [root]
+
+
 def test_all_processes_of_a_script_without_a_handler_get_the_signal(start):
     root = start("sleep 600 & touch one; wait; true", "one")
     assert pause_signal.receivers(root, USR1, ()) == [root, *process_table.descendants(root)]

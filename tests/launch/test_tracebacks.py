@@ -41,6 +41,15 @@ def test_a_traceback_that_many_lines_follow_is_forgotten():
     assert read(*shown, *["a line"] * (MAX_LINES_AFTER + 1)) == ("", "")
 
 
+@pytest.mark.parametrize(
+    "error", ["TypeError: unsupported operand type(s) for |: 'int' and 'str'", "ValueError: a | b"]
+)
+def test_a_bar_in_an_error_stays(error):
+    assert read(START, '  File "a.py", line 1, in f', error)[0] == error
+    group = [f"  + Exception Group {START}", '  |   File "a.py", line 1, in f', f"  | {error}"]
+    assert read(*group) == (error, "a.py:1")
+
+
 def test_a_long_error_is_shortened():
     error, _ = read(START, '  File "a.py", line 1, in f', "E: " + "x" * 10_000)
     assert len(error) == MAX_CHARACTERS

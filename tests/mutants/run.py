@@ -120,7 +120,9 @@ def run_pytest(tree: Path, tests: Sequence[str], *more: str, seconds: int = SECO
     environment = dict(os.environ)
     paths = [str(tree / root) for root in ROOTS] + [str(tree)]
     environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
-    argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout", "60", *more, *tests]
+    # Of a test with a long form the short one has to catch the patch too.
+    options = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not long", "--timeout", "60")
+    argv = [sys.executable, "-m", "pytest", *options, *more, *tests]
     try:
         done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:

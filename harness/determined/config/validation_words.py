@@ -63,11 +63,10 @@ def in_words(details: ErrorDetails) -> str:
         if key in context:
             unit = "characters" if kind.startswith(("string", "bytes")) else "entries"
             return f"must have {words} {context[key]} {unit}"
-    # "datetime" before "date": the longer name first.
-    for prefix in sorted(_EXPECTED, key=len, reverse=True):
+    for prefix in _EXPECTED:
         if kind.startswith(f"{prefix}_"):
             return f"expected {_EXPECTED[prefix]}, got {_type_of(details['input'])}"
-    return f"cannot be {_type_of(details['input'])} of this form"
+    return f"{_type_of(details['input'])} is not accepted here ({kind.replace('_', ' ')})"
 
 
 def _type_of(value: object) -> str:

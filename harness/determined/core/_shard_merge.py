@@ -1,5 +1,6 @@
 """Merges the parts that several workers save into one checkpoint."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """The files of one worker: name → size (folder names end with ``/``), and the folder that contains them.
+    """The files of one worker: name → size (folder names end with ``/``), and what tells the folder that has them.
 
-    Two workers that name the same folder of the same machine bring the same files.
+    ``source``: machine, device and inode, or the rank for a folder of the worker alone. Workers with equal sources
+    bring the same files.
     """
 
     files: Mapping[str, int]
@@ -91,8 +93,13 @@ def _merge(into: dict[str, Any], other: Mapping[str, Any], where: str, rank: int
                 _merge(into[key], value, f"{path}.", rank, origins)
         elif isinstance(into[key], dict) and isinstance(value, Mapping):
             _merge(into[key], value, f"{path}.", rank, origins)
-        elif into[key] != value:
+        elif into[key] != value and _text(into[key]) != _text(value):
             raise ValueError(
                 f"workers have different metadata for {path}: "
                 f"{into[key]!r} (rank {origins[path]}) and {value!r} (rank {rank})"
             )
+
+
+def _text(value: object) -> str:
+    """Returns the JSON that is stored: not a number is not equal to itself, but is the same metadata."""
+    return json.dumps(value, sort_keys=True, default=repr)

@@ -15,7 +15,8 @@ _MAX_STEPS = 1000
 class PreemptPoll:
     """Asks for preemption at the same points on all workers, with the same answer.
 
-    ``stop_requested`` is equal on all workers: True if ``asks_stop`` was True on one of them at the last exchange.
+    ``stop_requested`` is equal on all workers: True if ``asks_stop`` was True on one of them at the last exchange. With
+    one worker it stays False: the loop asks the trial itself.
     """
 
     def __init__(self, core_context: core.Context, asks_stop: Callable[[], bool]) -> None:

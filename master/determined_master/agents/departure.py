@@ -17,7 +17,7 @@ class Departure:
     why: str = ""
     """A clause such as ``time limit of Slurm job 550``."""
     has_time_limit: bool = False
-    """True if that was known from its start."""
+    """True if a time limit that was known when the agent started ends it; False for notices and preemptions."""
 
 
 def differs(row: AgentRow, found: Departure) -> bool:
@@ -34,7 +34,7 @@ def is_about(one: datetime | None, other: datetime | None) -> bool:
 
 
 def in_words(found: Departure) -> str:
-    """Returns the reason of the event.
+    """Returns the text of the event that records a change of an agent's departure.
 
     >>> in_words(Departure("", None))
     'it is not known any more when it leaves'

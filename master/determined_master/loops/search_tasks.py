@@ -32,8 +32,8 @@ class SearchTasks:
     async def tick(self) -> float | None:
         async with self._database.read() as session:
             running = await search_task_repository.active(session)
-            needed = [each.experiment_id for each in running if each.experiment_state is ExperimentState.ACTIVE]
-            missing = await search_task_repository.newest(session, needed)
+            served = [each.experiment_id for each in running if each.experiment_state is ExperimentState.ACTIVE]
+            missing = await search_task_repository.newest(session, without=served)
         for each in running:
             if self._is_superfluous(each):
                 await self._items.run("task", each.task_id, partial(self._end, each.task_id))

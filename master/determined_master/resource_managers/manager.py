@@ -24,6 +24,7 @@ class Capacity:
     slots_per_agent: int = 0
     """Slots of the largest agent."""
     zero_slot_containers: int = 0
+    """Running containers without slots."""
     queued: int = 0
     """Pending allocations."""
     scheduled: int = 0
@@ -78,8 +79,16 @@ class ResourceManager(Protocol):
         ...
 
     async def queue(self, pool: str, *, slots: int, room: int) -> PoolView:
-        """Returns the pool with as much of its queue as decisions could use if agents with so many slots, and with room
-        for so many containers without slots, joined it. Without a queue it has no agents either."""
+        """Returns a view of the pool for its provider. Its queue holds only the requests that could be placed if agents
+        were added.
+
+        Args:
+            pool: its name.
+            slots: slots of these agents together.
+            room: containers without slots for which these agents have room.
+
+        If nothing waits, the view is empty, without agents too: no decision needs them then.
+        """
         ...
 
     async def reorder(self, session: WriteSession, pool: str) -> None:

@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 PAGE = 30
 """Allocations that are read and applied before the event loop runs its other tasks: in 1 to 2 ms."""
 AGENT_PAGE = 20
-MAX_SHAPES = 10_000
+MAX_GROUPS = 10_000
+"""Different ``RequestView.groups`` that requests share; beyond it the table begins anew."""
 
 
 @dataclass
@@ -98,7 +99,7 @@ class PoolStates:
         async for rows in queue_repository.live(session, PAGE):
             await self._set(session, [row.id for row in rows], rows)
         await self._set_agents(session, await pool_queries.present(session))
-        await self._set_conditions(session, self._settings)
+        await self._set_provider_views(session, self._settings)
 
     async def apply(self, session: ReadSession, changes: QueueChanges) -> None:
         """Reads what has changed. It may be repeated, also after it was interrupted."""
@@ -109,14 +110,14 @@ class PoolStates:
             await self._set(session, page, await queue_repository.live_of(session, page))
             await asyncio.sleep(0)
         await self._set_agents(session, list(changes.agents))
-        await self._set_conditions(session, changes.pools)
+        await self._set_provider_views(session, changes.pools)
         for pool in [each for each in self.pools.values() if each.settings is None and not each.waits]:
             if not pool.scheduler.pool.running:
                 del self.pools[pool.name]
 
     async def _set(self, session: ReadSession, ids: Sequence[str], rows: Sequence[QueuedAllocation]) -> None:
-        """Makes the allocations what their rows say; those without a row have ended. Which slots are free is read with
-        the agents: who takes or frees some notes these too."""
+        """Makes the allocations what their rows say; those without a row have ended. Free slots are read with the
+        agents: a write that takes or frees slots notes its agents as changed too."""
         running = [row.id for row in rows if row.state is not AllocationState.PENDING]
         parts: dict[str, list[Part]] = {name: [] for name in running}
         for allocation_id, agent_id, slot_ids in await pool_queries.parts_of(session, running) if running else ():
@@ -137,7 +138,7 @@ class PoolStates:
         if row.id in parts:
             return pool_views.running(row, tuple(parts[row.id]))
         view = pool_views.request(row)
-        if len(self._groups) >= MAX_SHAPES:
+        if len(self._groups) >= MAX_GROUPS:
             self._groups.clear()
         return replace(view, groups=self._groups.setdefault(view.groups, view.groups))
 
@@ -178,7 +179,7 @@ class PoolStates:
                         pool.reasons.outdate()
             await asyncio.sleep(0)
 
-    async def _set_conditions(self, session: ReadSession, names: Collection[str]) -> None:
+    async def _set_provider_views(self, session: ReadSession, names: Collection[str]) -> None:
         for name in names:
             pool = self.pools.get(name)
             if pool is not None and pool.settings is not None and pool.settings.provider is not None:

@@ -218,7 +218,7 @@ class PoolState:
                 index.change(agent_id, len(returned))
 
     def set_scheduler(self, scheduler: SchedulerView) -> None:
-        """Changes what a provider could add; the rest of the settings is that of before."""
+        """Replaces what a provider could add. All other fields of ``scheduler`` must equal the present ones."""
         if scheduler != self.scheduler:
             self.scheduler = scheduler
             self._forget_capacity()

@@ -48,15 +48,14 @@ def test_bracket_rungs_returns_the_rungs_of_each_bracket(values, expected):
         ({"max_concurrent_trials": 5}, [(12, 3), (4, 2)]),
         ({"max_concurrent_trials": 1}, [(12, 1), (4, 1)]),
         ({"max_concurrent_trials": 0}, [(12, 4), (4, 4)]),
-        ({"max_trials": 100, "max_concurrent_trials": 0}, [(60, 15), (25, 15), (15, 15)]),
+        ({"max_trials": 100, "max_concurrent_trials": 0}, [(70, 8), (22, 8), (8, 8)]),
     ],
 )
 def test_brackets_divide_trials_and_concurrent_trials(values, expected):
     counts = [(bracket.trials, bracket.concurrent) for bracket in brackets(ASHA | values)]
     assert len(counts) == len(expected)
     assert sum(trials for trials, _ in counts) == (ASHA | values)["max_trials"]
-    if "max_trials" not in values:
-        assert counts == expected
+    assert counts == expected
 
 
 @given(

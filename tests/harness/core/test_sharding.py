@@ -169,6 +169,11 @@ def test_a_restore_that_fails_for_one_worker_fails_for_all_of_its_machine(scenar
     assert all("NoSharedDownload" in rank["error"] for rank in scenarios["folders_differ"])
 
 
+def test_a_loss_that_is_no_number_is_the_same_on_all_workers():
+    nan = float("nan")
+    assert merge_metadata([{"loss": nan, "all": [nan, 1]}, {"loss": nan, "all": [float("nan"), 1]}])["all"][1] == 1
+
+
 def test_merge_metadata_joins_nested_values_and_refuses_conflicts():
     parts = [{"a": {"b": 1}, "n": 1}, {"a": {"c": [2]}, "n": 1}, {}]
     assert merge_metadata(parts) == {"a": {"b": 1, "c": [2]}, "n": 1}

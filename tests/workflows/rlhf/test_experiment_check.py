@@ -119,7 +119,7 @@ def test_a_model_worker_with_a_number_as_its_backend_is_refused() -> None:
         model_worker("actor", 0, backend=3)
 
 
-def test_texts_are_names_of_parts() -> None:
+def test_a_text_in_place_of_a_part_is_the_name_of_the_part() -> None:
     worker = model_worker("actor", 0, backend="ds_train", eval_datasets=["valid"])
     assert worker.backend == ModelBackend("ds_train")
     assert worker.eval_dataloader == DataLoader("default_eval")
@@ -145,8 +145,8 @@ def test_a_stream_is_checked(name: str, method: str, text: str) -> None:
         (scheduling(model=(2, 1.0)), "not 1.0"),
         (scheduling(gpu=-1), "model_worker: gpu is a whole number from 0, not -1"),
         (scheduling(gpu=0.5), "model_worker: gpu is a whole number from 0, not 0.5"),
-        (scheduling(env_vars={"A": 1}), "env_vars are texts by names"),
-        (scheduling(env_vars={"A=B": "1"}), "env_vars are texts by names"),
+        (scheduling(env_vars={"A": 1}), "env_vars must map names, without = and NUL, to texts"),
+        (scheduling(env_vars={"A=B": "1"}), "env_vars must map names, without = and NUL, to texts"),
     ],
 )
 def test_a_scheduling_that_does_not_fit_is_refused(given: ExperimentScheduling, text: str) -> None:
@@ -183,7 +183,7 @@ def test_names_that_cannot_be_used_are_refused(experiment: str, trial: str, text
         check_names(experiment, trial)
 
 
-def test_what_has_no_effect_is_said_once() -> None:
+def test_notes_name_settings_without_effect_different_seeds_and_models_that_are_never_called() -> None:
     given = scheduling(container_image="image", exclude="node-3")
     given.controller_image = "image"
     data = [data_worker(0, seed=1), data_worker(1, seed=2)]
@@ -193,7 +193,7 @@ def test_what_has_no_effect_is_said_once() -> None:
     )
     assert found == [
         "exclude, container_image, controller_image of the scheduling have no effect: the pool and its agents decide",
-        "the data workers have seeds 1, 2: with one, each item is read once",
+        "the data workers have seeds 1, 2, so some items are read twice and others never; give all of them one seed",
         "no function of the dataflow calls ref",
     ]
 

@@ -26,6 +26,7 @@ router = APIRouter(prefix="/detent", tags=["logs"])
 
 
 LineId = Annotated[int, Field(ge=-1, lt=2**63)]
+"""-1 and 0 are places before the first line, whose id is 1."""
 
 
 class PageQuery(Wire):

@@ -139,7 +139,10 @@ def notes(scheduling: ExperimentScheduling, config: Workers, with_effect: Contai
         sentences.append(f"streams use {', '.join(safe)} instead of {', '.join(pickled)}: nothing is pickled")
     seeds = sorted({worker.seed for worker in config.data_worker})
     if len(seeds) > 1:
-        sentences.append(f"the data workers have seeds {', '.join(map(str, seeds))}: with one, each item is read once")
+        sentences.append(
+            f"the data workers have seeds {', '.join(map(str, seeds))}, so some items are read twice and others never; "
+            "give all of them one seed"
+        )
     called = {model for needs in config.master_worker[0].leveled_exec_funcs.needs.values() for model in needs.models}
     idle = [model for model in replicas_of(config) if model not in called]
     if idle:
@@ -219,7 +222,7 @@ def _resources(kind: str, scheduling: Scheduling) -> Iterable[str]:
         isinstance(name, str) and isinstance(value, str) and name and "=" not in name and "\0" not in name + value
         for name, value in variables.items()
     ):
-        yield f"{kind}: env_vars are texts by names, not {variables!r}"
+        yield f"{kind}: env_vars must map names, without = and NUL, to texts, not {variables!r}"
 
 
 def _slots_of_replicas(scheduling: ExperimentScheduling, config: Workers) -> Iterable[str]:
