@@ -1,11 +1,15 @@
 """Hangs: the rank that is named, and the time limit. tests/e2e/launchers/test_hangs.py tests real hangs."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from determined_launch import hang_diagnosis, settings, step_counter
+from determined_launch import deepspeed, hang_diagnosis, hang_watchdog, runner, settings, step_counter, watchdog
+from determined_launch.arguments import parse
+from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
+from determined_launch.launcher import LaunchContext
 from determined_launch.step_counter import Steps
 
 COLLECTIVE = """Thread 0x01 (most recent call first):
@@ -89,3 +93,26 @@ def test_a_setting_that_is_null_has_its_default():
     config = {"optimizations": {"tensor_fusion_threshold": None, "tensor_fusion_cycle_time": None}}
     found = settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
     assert (found.fusion_megabytes, found.cycle_milliseconds) == (64, 1)
+
+
+@pytest.mark.parametrize(
+    ("rank", "ranks", "expected"),
+    [
+        (0, None, ("watches", [1, 2])),
+        (1, None, ("serves",)),
+        (1, (1, 2), ("watches", [2])),
+        (2, (1, 2), ("serves",)),
+    ],
+)
+def test_the_first_container_with_workers_watches_the_others_with_workers(monkeypatch, rank, ranks, expected):
+    """Filters of deepspeed leave some containers without workers; these answer nothing."""
+    done = []
+    server = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(hang_watchdog, "HangWatch", lambda _context, _mark, others: done.extend(["watches", [*others]]))
+    monkeypatch.setattr(hang_watchdog, "serve", lambda _context: done.append("serves") or server)
+    monkeypatch.setattr(runner, "run", lambda *_args, **_options: 0)
+    facts = RendezvousFacts(("10.0.0.1", "10.0.0.2", "10.0.0.3"), rank, (1, 1, 1))
+    environ = {"DET_EXPERIMENT_CONFIG": json.dumps({"launch": {"hang_timeout": 5}})}
+    context = LaunchContext(deepspeed.MODULE, parse(["train.py"], module=deepspeed.MODULE, python="py"), facts, environ)
+    assert watchdog.run(context, runner.LauncherPlan(("true",)), ranks=ranks) == 0
+    assert tuple(done) == expected
