@@ -1,5 +1,6 @@
 """The link of agents: refused agents, replaced connections, and reports that are not true."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -45,17 +46,24 @@ async def test_an_agent_that_connects_again_replaces_its_old_connection(cluster:
                 assert answer["kind"] == "wish"
 
 
+@pytest.mark.parametrize("is_cut", [True, False], ids=["cut", "without an answer"])
 async def test_an_agent_connects_again_though_its_old_connection_cannot_be_closed(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, is_cut: bool
 ):
-    """A killed agent is back before the master has noticed its end."""
-    cut = AsyncMock(side_effect=WebSocketDisconnect(1006))
+    """A killed agent, or one with another network, is back before the master has noticed its end."""
+
+    async def fails(**_options: object) -> None:
+        if is_cut:
+            raise WebSocketDisconnect(1006)
+        await asyncio.Event().wait()
+
+    cut = AsyncMock(side_effect=fails)
     async with agent_socket(cluster, folder_id="f1") as first:
         assert (await first.answer())["kind"] == "welcome"
         monkeypatch.setattr(cluster.master.registry.links["one"].socket, "close", cut)
         async with agent_socket(cluster, folder_id="f1") as second:
             assert (await second.answer())["kind"] == "welcome"
-            cut.assert_awaited_once()
+            await eventually(lambda: cut.call_count == 1)
         await eventually(lambda: "one" not in cluster.master.registry.links)
 
 

@@ -77,9 +77,8 @@ class AgentEndpoint:
             takes_ssh=hello.takes_ssh,
         )
         former = self.registry.add(link)
+        replacing = asyncio.create_task(_replace(former))
         try:
-            if former is not None:
-                await close(former.socket, GOING_AWAY, "replaced by a newer connection")
             try:
                 await self.agents.welcome(hello)
             except StorageUnavailable as error:
@@ -100,6 +99,7 @@ class AgentEndpoint:
                 return
             await self._talk(socket, link)
         finally:
+            replacing.cancel()
             if self.registry.remove(link) and not self.notifications.closing:
                 try:
                     await self.agents.disconnected(hello.agent_id)
@@ -237,6 +237,12 @@ class AgentEndpoint:
                     await urgent_changes.wait(ENDED_SECONDS)
                     changes.forget()
         await close(socket, GOING_AWAY, "the master is stopping")
+
+
+async def _replace(former: Link | None) -> None:
+    """Closes the connection that a newer one replaces. If its other side is gone, that takes until a timeout."""
+    if former is not None:
+        await close(former.socket, GOING_AWAY, "replaced by a newer connection")
 
 
 async def _refuse(socket: WebSocket, reason: str, *, final: bool) -> None:
