@@ -3,7 +3,11 @@ import { afterEach, expect, it, vi } from "vitest";
 import { drawn, user } from "@/testing/drawn";
 import { CopyText } from "./CopyText";
 
-afterEach(() => Reflect.deleteProperty(document, "execCommand"));
+afterEach(() => {
+  // Files share one document: modules of the next one are loaded before its first test, and may read the navigator.
+  vi.unstubAllGlobals();
+  Reflect.deleteProperty(document, "execCommand");
+});
 
 function withClipboard(clipboard: object | undefined) {
   vi.stubGlobal("navigator", Object.create(navigator, { clipboard: { value: clipboard } }));
