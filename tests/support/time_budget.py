@@ -15,6 +15,7 @@ FACTOR_OF_POSTGRESQL = 2
 _E2E = Path(__file__).parents[1] / "e2e"
 
 
+_open = open  # a test may replace it, and its report is made while it is replaced
 _WAITED_BEFORE = pytest.StashKey[float]()
 
 
@@ -57,13 +58,13 @@ def busyness(waiting: float) -> float:
     """Returns by how much other work slows a test down, at least 1: runnable processes per core in the last minute, and
     ``waiting``, the part of the test's time in which some process waited for a core, since that mean knows a burst only
     when it is over."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)) * (1 + min(1.0, waiting))
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)) * (1 + min(1.0, max(0.0, waiting)))
 
 
 def seconds_of_waiting() -> float:
     """Returns for how long some process of this machine has waited for a core since its start; 0 if Linux does not say."""
     try:
-        some = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+        with _open("/proc/pressure/cpu", encoding="ascii") as file:
+            return int(file.readline().rpartition("total=")[2]) / 1e6
     except OSError:
         return 0.0
-    return int(some.rpartition("total=")[2]) / 1e6

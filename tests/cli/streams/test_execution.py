@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 from types import SimpleNamespace
 from typing import cast
 
@@ -32,7 +31,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The input is a word and its end."""
     pieces = [b"word", b""]
     monkeypatch.setattr(execution.sys, "stdin", SimpleNamespace(fileno=lambda: 0))
-    monkeypatch.setattr(os, "read", lambda _descriptor, _most: pieces.pop(0))
+    monkeypatch.setattr(execution, "os", SimpleNamespace(read=lambda _descriptor, _most: pieces.pop(0)))
 
 
 async def test_input_is_sent_with_its_end() -> None:
